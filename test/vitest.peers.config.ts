@@ -1,0 +1,14 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+/** `npm run test:peers`: what needs other programs (Go memberlist nodes, promtool and the like). */
+export default defineConfig({
+  root: fileURLToPath(new URL('..', import.meta.url)),
+  test: {
+    include: ['test/interop/**/*.test.ts', 'test/chart/**/*.test.ts'],
+    globalSetup: [],
+    testTimeout: 180_000,
+    hookTimeout: 600_000,
+    fileParallelism: false,
+  },
+})
