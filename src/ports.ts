@@ -13,6 +13,6 @@ export type Entropy = (length: number) => Uint8Array
 export interface Clock {
   /** Milliseconds since an arbitrary start, never going back. For waiting and for rates. */
   monotonicMs(): number
-  /** Milliseconds since the Unix epoch. For agreement between pods: calendar and aligned windows. */
+  /** Milliseconds since the Unix epoch. For what pods agree on: calendar and aligned windows. */
   wallMs(): number
 }

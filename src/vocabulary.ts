@@ -6,13 +6,13 @@ type Brand<T, B extends string> = T & { readonly [brand]: B }
 /** A rule's configured name: `[a-z0-9][a-z0-9-]{0,62}`. The identity of its counters. */
 export type RuleName = Brand<string, 'RuleName'>
 
-/** A memberlist name as it stands on the wire; for a sidecar `NODE/START`-free text with a per-start suffix. */
+/** A memberlist name on the wire; for a sidecar the node's name with a per-start suffix. */
 export type MemberName = Brand<string, 'MemberName'>
 
-/** 16 lower-case hex digits, drawn at process start: whose totals these are. A restart is a new origin. */
+/** 16 lower-case hex digits drawn at process start: whose totals these are. */
 export type OriginId = Brand<string, 'OriginId'>
 
-/** A UDP or TCP end point as text, normalised for sockets (never the identity bytes of a member). */
+/** A UDP or TCP end point as text, for sockets; never the identity bytes of a member. */
 export interface Address {
   /** IPv4 dotted or IPv6 without brackets. */
   readonly host: string

@@ -7,7 +7,7 @@ export interface Member {
   readonly name: MemberName
   /** The address for sockets. */
   readonly address: Address
-  /** The address exactly as received: 4 or 16 bytes. Part of the identity; compare bytes, never text. */
+  /** The address exactly as received, 4 or 16 bytes: part of the identity, compared as bytes. */
   readonly addressBytes: Uint8Array
   /** 0..512 bytes of the application's. */
   readonly meta: Uint8Array
