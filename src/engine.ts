@@ -1,0 +1,259 @@
+/**
+ * The core with the process's clocks in it, for shells that answer requests: each call reads both
+ * clocks once. Knows nothing of HTTP or of sockets. Every call is synchronous, so nothing can come
+ * between a request's facts and its decision.
+ */
+import type { CoreStats, Explanation, KeyView, MemberView } from './core-types.js'
+import { BucketHistogram } from './lib/bucket-histogram.js'
+import type { Decision, Outcome, Settlement } from './limiter/decision.js'
+import type { RequestFacts } from './limiter/request-facts.js'
+import type { KeyPart, RuleSet, RuleSpec } from './limiter/rule.js'
+import type { Clock } from './ports.js'
+import type { DecisionInterface, RuleName } from './vocabulary.js'
+
+/** What an engine needs of `Core`, by shape: a test passes a double, the assembly the real one. */
+export interface EngineCore {
+  decide(facts: RequestFacts, via: DecisionInterface, monotonicMs: number, wallMs: number): Decision
+  check(
+    rule: string,
+    key: readonly string[],
+    cost: number,
+    monotonicMs: number,
+    wallMs: number,
+  ): Decision | null
+  settle(settlement: Settlement, outcome: Outcome, monotonicMs: number, wallMs: number): void
+  explain(facts: RequestFacts, monotonicMs: number, wallMs: number): Explanation
+  applyRules(rules: RuleSet, monotonicMs: number, wallMs: number): void
+  rule(name: RuleName): RuleSpec | undefined
+  rules(): RuleSet
+  synced(): boolean
+  setDraining(monotonicMs: number): void
+  members(monotonicMs: number): MemberView[]
+  stats(monotonicMs: number, wallMs: number): CoreStats
+  top(
+    rule: string | null,
+    by: 'denied' | 'hits',
+    n: number,
+    monotonicMs: number,
+    wallMs: number,
+  ): KeyView[]
+  key(
+    rule: string,
+    key: readonly string[] | string,
+    monotonicMs: number,
+    wallMs: number,
+  ): KeyView | null
+  resetKey(
+    rule: string,
+    key: readonly string[] | string,
+    monotonicMs: number,
+    wallMs: number,
+  ): boolean
+}
+
+export interface EnginePorts {
+  readonly core: EngineCore
+  readonly clock: Clock
+  /** Called after every call that may have moved the core's next deadline or left effects. Cheap. */
+  readonly wake: () => void
+}
+
+/** A denial as it happens; the decision is only valid during the call. */
+export type DenialListener = (decision: Decision, via: DecisionInterface, wallMs: number) => void
+
+/** What the rules in force ask of a request, so that shells do no work nobody needs. */
+export interface RuleNeeds {
+  /** Some rule, list entry, cost or key looks at the path: an ambiguous one must be refused. */
+  readonly path: boolean
+  /** Some rule looks at a verified token. */
+  readonly jwt: boolean
+}
+
+/** One decision in so many is timed; a power of two. Two more clock reads would cost a third of one. */
+const timedEvery = 16
+
+/** Upper bounds in seconds: a decision takes about a microsecond; a stall takes milliseconds. */
+const durationBoundsSeconds = [
+  5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 1e-3, 5e-3, 2.5e-2,
+]
+
+export class Engine {
+  readonly #core: EngineCore
+  readonly #clock: Clock
+  readonly #wake: () => void
+  #onDenied: DenialListener | null = null
+  #calls = 0
+  #failures = 0
+  #needs: RuleNeeds = { path: false, jwt: false }
+  #needsOf: RuleSet | null = null
+
+  /** Durations of decisions in seconds, of one in 16 decisions, each counted 16 times. */
+  readonly durations = new BucketHistogram(durationBoundsSeconds)
+
+  constructor(ports: EnginePorts) {
+    this.#core = ports.core
+    this.#clock = ports.clock
+    this.#wake = ports.wake
+  }
+
+  /** Who hears of denials; one listener. */
+  setDenialListener(listener: DenialListener): void {
+    this.#onDenied = listener
+  }
+
+  /** Decides and charges. Never throws: a failing core yields a `degraded` decision. */
+  decide(facts: RequestFacts, via: DecisionInterface): Decision {
+    const monotonicMs = this.#clock.monotonicMs()
+    const wallMs = this.#clock.wallMs()
+    let decision: Decision
+    try {
+      decision = this.#core.decide(facts, via, monotonicMs, wallMs)
+    } catch {
+      decision = this.#degraded(this.#core.rules().rules)
+    }
+    this.#after(decision, via, monotonicMs, wallMs)
+    return decision
+  }
+
+  /** As `decide`, for a rule and key that the caller names; null: no such rule. */
+  check(rule: string, key: readonly string[], cost: number): Decision | null {
+    const monotonicMs = this.#clock.monotonicMs()
+    const wallMs = this.#clock.wallMs()
+    let decision: Decision | null
+    try {
+      decision = this.#core.check(rule, key, cost, monotonicMs, wallMs)
+    } catch {
+      const spec = this.rule(rule)
+      decision = spec ? this.#degraded([spec]) : null
+    }
+    if (decision) this.#after(decision, 'check', monotonicMs, wallMs)
+    return decision
+  }
+
+  /** Hands back what a decision left open. A second call for the same settlement does nothing. */
+  settle(settlement: Settlement, outcome: Outcome): void {
+    this.#core.settle(settlement, outcome, this.#clock.monotonicMs(), this.#clock.wallMs())
+    this.#wake()
+  }
+
+  explain(facts: RequestFacts): Explanation {
+    return this.#core.explain(facts, this.#clock.monotonicMs(), this.#clock.wallMs())
+  }
+
+  applyRules(rules: RuleSet): void {
+    this.#core.applyRules(rules, this.#clock.monotonicMs(), this.#clock.wallMs())
+    this.#wake()
+  }
+
+  rule(name: string): RuleSpec | undefined {
+    return this.#core.rule(name as RuleName)
+  }
+
+  rules(): RuleSet {
+    return this.#core.rules()
+  }
+
+  /** What the rules in force look at; worked out once per rule set. */
+  needs(): RuleNeeds {
+    const rules = this.#core.rules()
+    if (rules !== this.#needsOf) {
+      this.#needsOf = rules
+      this.#needs = { path: looksAtPath(rules), jwt: looksAtToken(rules) }
+    }
+    return this.#needs
+  }
+
+  members(): MemberView[] {
+    return this.#core.members(this.#clock.monotonicMs())
+  }
+
+  stats(): CoreStats {
+    return this.#core.stats(this.#clock.monotonicMs(), this.#clock.wallMs())
+  }
+
+  /** The `n` keys with most denials or hits, of one rule or of all (null). */
+  top(rule: string | null, by: 'denied' | 'hits', n: number): KeyView[] {
+    return this.#core.top(rule, by, n, this.#clock.monotonicMs(), this.#clock.wallMs())
+  }
+
+  /** A key by its parts or by its hash (16 hex digits); null: not seen here. */
+  key(rule: string, key: readonly string[] | string): KeyView | null {
+    return this.#core.key(rule, key, this.#clock.monotonicMs(), this.#clock.wallMs())
+  }
+
+  /** Gives a key its whole limit back; false: not seen here. */
+  resetKey(rule: string, key: readonly string[] | string): boolean {
+    const done = this.#core.resetKey(rule, key, this.#clock.monotonicMs(), this.#clock.wallMs())
+    this.#wake()
+    return done
+  }
+
+  /** The first state pull is done. */
+  synced(): boolean {
+    return this.#core.synced()
+  }
+
+  /** Tells the fleet that this pod takes no new work soon. */
+  setDraining(): void {
+    this.#core.setDraining(this.#clock.monotonicMs())
+    this.#wake()
+  }
+
+  /** Calls in which the core threw and `failureMode` answered. */
+  get failures(): number {
+    return this.#failures
+  }
+
+  wallMs(): number {
+    return this.#clock.wallMs()
+  }
+
+  #after(decision: Decision, via: DecisionInterface, monotonicMs: number, wallMs: number): void {
+    if ((this.#calls++ & (timedEvery - 1)) === 0) {
+      this.durations.record((this.#clock.monotonicMs() - monotonicMs) / 1000, timedEvery)
+    }
+    if (!decision.allowed && this.#onDenied) this.#onDenied(decision, via, wallMs)
+    this.#wake()
+  }
+
+  /** Which rules would have matched is not known any more, so one `closed` rule closes. */
+  #degraded(rules: readonly RuleSpec[]): Decision {
+    this.#failures++
+    const closed = rules.find(rule => rule.failureMode === 'closed' && rule.mode === 'enforce')
+    return {
+      allowed: !closed,
+      reason: 'degraded',
+      rule: closed?.name ?? null,
+      limit: closed?.limit?.count ?? closed?.concurrency ?? 0,
+      windowMs: closed?.limit?.windowMs ?? 0,
+      remaining: 0,
+      resetAfterMs: 0,
+      retryAfterMs: closed ? 1000 : 0,
+      delayMs: 0,
+      violated: closed ? [closed.name] : [],
+      shadowViolated: [],
+      settlement: null,
+    }
+  }
+}
+
+function looksAtPath(rules: RuleSet): boolean {
+  if (rules.allow.some(entry => entry.path !== null)) return true
+  if (rules.deny.some(entry => entry.path !== null)) return true
+  return rules.rules.some(
+    rule =>
+      (rule.match?.path ?? null) !== null ||
+      rule.cost.match.some(cost => cost.match.path !== null) ||
+      partsOf(rule).some(part => part.some(source => source.kind === 'path')),
+  )
+}
+
+function looksAtToken(rules: RuleSet): boolean {
+  return rules.rules.some(rule =>
+    partsOf(rule).some(part => part.some(source => source.kind === 'jwt')),
+  )
+}
+
+function partsOf(rule: RuleSpec): readonly KeyPart[] {
+  return rule.tier ? [...rule.key, rule.tier.by] : rule.key
+}
