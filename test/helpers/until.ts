@@ -1,0 +1,21 @@
+/** Waiting for the outside world, in integration tests only. */
+
+/** Polls until `probe` returns something truthy, and returns it; fails with `what` after a while. */
+export async function until<T>(
+  what: string,
+  probe: () => T | Promise<T>,
+  timeoutMs = 10_000,
+  everyMs = 20,
+): Promise<NonNullable<T>> {
+  const deadlineMs = performance.now() + timeoutMs
+  for (;;) {
+    const value = await probe()
+    if (value) return value
+    if (performance.now() > deadlineMs) throw new Error(`within ${timeoutMs} ms: ${what}`)
+    await sleep(everyMs)
+  }
+}
+
+export function sleep(durationMs: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, durationMs))
+}
