@@ -5,7 +5,7 @@
  */
 import type { CoreStats, Explanation, KeyView, MemberView } from './core-types.js'
 import { BucketHistogram } from './lib/bucket-histogram.js'
-import type { Decision, Outcome, Settlement } from './limiter/decision.js'
+import type { Decision, DecisionReason, Outcome, Settlement } from './limiter/decision.js'
 import type { RequestFacts } from './limiter/request-facts.js'
 import type { KeyPart, RuleSet, RuleSpec } from './limiter/rule.js'
 import type { Clock } from './ports.js'
@@ -69,6 +69,11 @@ export interface RuleNeeds {
   readonly jwt: boolean
 }
 
+/** Decisions by reason and interface since start, whether or not a rule was in it. */
+export type ReasonCounts = Readonly<
+  Record<DecisionInterface, Readonly<Record<DecisionReason, number>>>
+>
+
 /** One decision in so many is timed; a power of two. Two more clock reads would cost a third of one. */
 const timedEvery = 16
 
@@ -84,6 +89,7 @@ export class Engine {
   #onDenied: DenialListener | null = null
   #calls = 0
   #failures = 0
+  readonly #reasons = { proxy: noReasons(), check: noReasons(), auth: noReasons() }
   #needs: RuleNeeds = { path: false, jwt: false }
   #needsOf: RuleSet | null = null
 
@@ -204,6 +210,10 @@ export class Engine {
     return this.#failures
   }
 
+  get reasons(): ReasonCounts {
+    return this.#reasons
+  }
+
   wallMs(): number {
     return this.#clock.wallMs()
   }
@@ -212,6 +222,7 @@ export class Engine {
     if ((this.#calls++ & (timedEvery - 1)) === 0) {
       this.durations.record((this.#clock.monotonicMs() - monotonicMs) / 1000, timedEvery)
     }
+    this.#reasons[via][decision.reason]++
     if (!decision.allowed && this.#onDenied) this.#onDenied(decision, via, wallMs)
     this.#wake()
   }
@@ -234,6 +245,18 @@ export class Engine {
       shadowViolated: [],
       settlement: null,
     }
+  }
+}
+
+function noReasons(): Record<DecisionReason, number> {
+  return {
+    allowed: 0,
+    'no-rule': 0,
+    exempt: 0,
+    blocked: 0,
+    limited: 0,
+    'missing-key': 0,
+    degraded: 0,
   }
 }
 
