@@ -5,6 +5,7 @@
  *
  * Source: memberlist util.go (makeCompoundMessage, decodeCompoundMessage).
  */
+import { assert } from '../../lib/assert.js'
 import { messageType } from '../messages.js'
 import { type Decoded, refused } from './wire-error.js'
 
@@ -17,8 +18,12 @@ export const compoundPartOverhead = 2
 
 /** `parts`: 1..255 messages of 1..65535 bytes each. */
 export function makeCompound(parts: readonly Uint8Array[]): Uint8Array {
+  assert(parts.length >= 1 && parts.length <= compoundPartsMax, 'a compound holds 1..255 parts')
   let length = compoundHeaderBytes
-  for (const part of parts) length += compoundPartOverhead + part.length
+  for (const part of parts) {
+    assert(part.length >= 1 && part.length <= compoundPartBytesMax, 'a part has 1..65535 bytes')
+    length += compoundPartOverhead + part.length
+  }
   const compound = new Uint8Array(length)
   compound[0] = messageType.compound
   compound[1] = parts.length

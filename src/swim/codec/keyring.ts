@@ -3,6 +3,7 @@
  * everywhere, remove the old one everywhere. Source: memberlist keyring.go.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
+import { assert } from '../../lib/assert.js'
 
 /** Each packet that no key opens costs one attempt per key, so the ring is short. */
 export const keysMax = 16
@@ -27,8 +28,7 @@ export class Keyring {
 
   /** `keys`: primary first, each of 16, 24 or 32 bytes; they must have passed `Keyring.problem`. */
   constructor(keys: readonly Uint8Array[] = []) {
-    const problem = this.replace(keys)
-    if (problem !== null) throw new RangeError(`keyring: ${problem}`)
+    assert(this.replace(keys) === null, 'the keys were checked before a ring is made of them')
   }
 
   get size(): number {

@@ -2,6 +2,7 @@
  * What both transports share: the cluster's label, its keys, and the switches of memberlist's Config that shape
  * bytes. Also how many bytes the layers cost, which the packet budgets subtract.
  */
+import { assert } from '../../lib/assert.js'
 import type { Entropy } from '../../ports.js'
 import { encryptOverhead } from './encryption.js'
 import type { Keyring } from './keyring.js'
@@ -58,8 +59,7 @@ export function labelProblem(label: string): string | null {
 /** The label must have passed `labelProblem`. */
 export function createWire(options: WireOptions): Wire {
   const label = options.label ?? ''
-  const problem = labelProblem(label)
-  if (problem !== null) throw new RangeError(problem)
+  assert(labelProblem(label) === null, 'the label was checked before a wire is made of it')
   const labelBytes = bytesOfText(label)
   return {
     label,
