@@ -52,8 +52,8 @@ function parseV6(text: string): Uint8Array | null {
   const plain = zone < 0 ? text : text.slice(0, zone)
   const halves = plain.split('::')
   if (halves.length > 2) return null
-  const head = parseGroups(halves[0]!)
-  const tail = halves.length === 2 ? parseGroups(halves[1]!) : []
+  const head = parseGroups(halves[0]!, halves.length === 1)
+  const tail = halves.length === 2 ? parseGroups(halves[1]!, true) : []
   if (head === null || tail === null) return null
   const missing = 8 - head.length - tail.length
   if (halves.length === 2 ? missing < 1 : missing !== 0) return null
@@ -61,8 +61,8 @@ function parseV6(text: string): Uint8Array | null {
   return Uint8Array.from(groups.flatMap(group => [group >> 8, group & 0xff]))
 }
 
-/** Groups of one half, a dotted tail taken as two; null if malformed. */
-function parseGroups(text: string): number[] | null {
+/** Groups of one half, dotted IPv4 at the end of the last half taken as two; null if malformed. */
+function parseGroups(text: string, isLast: boolean): number[] | null {
   if (text === '') return []
   const groups: number[] = []
   const parts = text.split(':')
@@ -71,7 +71,7 @@ function parseGroups(text: string): number[] | null {
       groups.push(Number.parseInt(part, 16))
       continue
     }
-    const v4 = index === parts.length - 1 ? parseV4(part) : null
+    const v4 = isLast && index === parts.length - 1 ? parseV4(part) : null
     if (v4 === null) return null
     groups.push(v4[0]! * 256 + v4[1]!, v4[2]! * 256 + v4[3]!)
   }

@@ -12,31 +12,21 @@
 import { assert } from '../lib/assert.js'
 import type { Entropy, Random } from '../ports.js'
 import type { Address, MemberName } from '../vocabulary.js'
-import { addressBytesOf } from './address-bytes.js'
-import { Awareness } from './awareness.js'
-import { BroadcastQueue } from './broadcast-queue.js'
 import { type KeyError, Keyring } from './codec/keyring.js'
 import { decodePacket } from './codec/packet.js'
-import { createWire } from './codec/wire.js'
-import type { SwimContext, Timed } from './context.js'
+import { createContext, type SwimContext, type Timed } from './context.js'
 import type { Delegate } from './delegate.js'
-import { EffectList } from './effect-list.js'
 import type { Effect, StreamId } from './effects.js'
 import { Exchanges } from './exchange.js'
 import { Gossiper, PushPuller } from './gossip.js'
 import type { Member } from './member.js'
-import { isDeadOrLeft, MemberTable } from './member-table.js'
+import { isDeadOrLeft } from './member-table.js'
 import { metaBytesMax, type PacketMessage } from './messages.js'
-import {
-  optionErrors,
-  protocolVersionMax,
-  protocolVersionMin,
-  type SwimOptions,
-} from './options.js'
+import { optionErrors, type SwimOptions } from './options.js'
 import { PacketSender } from './packet-sender.js'
 import { Prober } from './probe.js'
 import { Relay } from './relay.js'
-import { emptyStats, messagesInNames, type SwimStats } from './stats.js'
+import { messagesInNames, type SwimStats } from './stats.js'
 import { Transitions } from './transitions.js'
 
 /** Lateness from which this process counts as having stood still. */
@@ -46,7 +36,9 @@ const stallMs = 250
 const stallGraceMs = 100
 
 export interface SwimPorts {
+  /** Whom to probe and to tell; not for secrets. */
   readonly random: Random
+  /** Nonces of encrypted packets. */
   readonly entropy: Entropy
   readonly delegate: Delegate
 }
@@ -65,7 +57,6 @@ export class Swim {
   readonly #relay: Relay
   readonly #exchanges: Exchanges
   #running: Running | null = null
-  #sequence = 0
   #judgeAfterMs = -Infinity
   #leaveSettled = false
 
@@ -74,7 +65,9 @@ export class Swim {
     const errors = optionErrors(options)
     assert(errors.length === 0, `swim options: ${errors.join('; ')}`)
     this.#keyring = new Keyring(options.keys)
-    this.#context = this.#createContext(options, ports)
+    this.#context = createContext(options, { ...ports, keyring: this.#keyring }, () =>
+      this.#settleLeave(),
+    )
     this.#sender = new PacketSender(this.#context)
     this.#transitions = new Transitions(this.#context)
     this.#relay = new Relay(this.#context, this.#sender)
@@ -330,44 +323,5 @@ export class Swim {
     if (this.#leaveSettled) return
     this.#leaveSettled = true
     this.#context.effects.add({ kind: 'leaveSettled' })
-  }
-
-  #nextSequence(): number {
-    this.#sequence = this.#sequence === 0xffff_ffff ? 1 : this.#sequence + 1
-    return this.#sequence
-  }
-
-  #createContext(options: SwimOptions, ports: SwimPorts): SwimContext {
-    const selfAddressBytes = addressBytesOf(options.advertise.host)
-    assert(selfAddressBytes !== null, 'the advertised host is an IP address')
-    const table = new MemberTable(ports.random)
-    const queueOptions = {
-      retransmitMult: options.retransmitMult,
-      itemsMax: options.broadcastQueueMax,
-      nodes: () => table.size,
-    }
-    return {
-      options,
-      wire: createWire({ ...options, keyring: this.#keyring, entropy: ports.entropy }),
-      random: ports.random,
-      delegate: ports.delegate,
-      effects: new EffectList(emptyStats()),
-      table,
-      queue: new BroadcastQueue(queueOptions),
-      userQueue: new BroadcastQueue(queueOptions),
-      awareness: new Awareness(options.awarenessMaxMultiplier),
-      selfAddressBytes,
-      selfVersions: Uint8Array.of(
-        protocolVersionMin,
-        protocolVersionMax,
-        options.protocolVersion,
-        options.delegateProtocolMin,
-        options.delegateProtocolMax,
-        options.delegateProtocolVersion,
-      ),
-      leaving: false,
-      leaveSent: () => this.#settleLeave(),
-      nextSequence: () => this.#nextSequence(),
-    }
   }
 }
