@@ -5,17 +5,14 @@
  * answered at once and a flood of forged ones cannot push the good ones out.
  */
 import { errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import type { JwtConfig } from '../config/sidecar-config.js'
 import type { Clock } from '../ports.js'
 import { KeySet, type KeySetPorts } from './key-set.js'
 import type { Claims } from './request-facts.js'
 
-export interface JwtOptions {
-  /** http(s) URL or `file:PATH` of a JWKS. Exactly one of `jwks` and `secret` is set. */
-  readonly jwks: string | null
-  /** Shared secret for HS256. */
+export interface JwtOptions extends Pick<JwtConfig, 'jwks' | 'issuer' | 'audience'> {
+  /** The shared secret's text, for HS256; null when `jwks` is set. */
   readonly secret: string | null
-  readonly issuer: string | null
-  readonly audience: string | null
 }
 
 export interface JwtPorts extends Omit<KeySetPorts, 'clock'> {

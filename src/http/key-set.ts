@@ -5,7 +5,10 @@
  */
 import { readFile } from 'node:fs/promises'
 import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from 'jose'
+import type { JwtConfig } from '../config/sidecar-config.js'
 import type { Clock } from '../ports.js'
+
+export type KeySource = NonNullable<JwtConfig['jwks']>
 
 /** Keys older than this are fetched again, in milliseconds. */
 const refreshAfterMs = 10 * 60_000
@@ -18,22 +21,21 @@ const keysMax = 100
 export interface KeySetPorts {
   readonly clock: Pick<Clock, 'monotonicMs'>
   /** Reads the key set's text; defaults to HTTP(S) or the file system. */
-  readonly load?: (source: string) => Promise<string>
+  readonly load?: (source: KeySource) => Promise<string>
   readonly warn: (message: string) => void
 }
 
 export class KeySet {
-  readonly #source: string
+  readonly #source: KeySource
   readonly #ports: KeySetPorts
-  readonly #load: (source: string) => Promise<string>
+  readonly #load: (source: KeySource) => Promise<string>
   #keys: JWTVerifyGetKey | null = null
   #loadedAtMs = Number.NEGATIVE_INFINITY
   #triedAtMs = Number.NEGATIVE_INFINITY
   #loading: Promise<void> | null = null
   #failures = 0
 
-  /** `source` is an http(s) URL or `file:PATH`. */
-  constructor(source: string, ports: KeySetPorts) {
+  constructor(source: KeySource, ports: KeySetPorts) {
     this.#source = source
     this.#ports = ports
     this.#load = ports.load ?? loadText
@@ -92,7 +94,7 @@ export class KeySet {
       this.#failures++
       const reason = error instanceof Error ? error.message : String(error)
       const kept = this.#keys ? 'the last known keys stay' : 'tokens count as absent'
-      this.#ports.warn(`the key set ${this.#source} cannot be read (${reason}); ${kept}`)
+      this.#ports.warn(`the key set ${nameOf(this.#source)} cannot be read (${reason}); ${kept}`)
     }
   }
 }
@@ -113,13 +115,17 @@ function isAsymmetric(key: object): boolean {
   return kind === 'RSA' || kind === 'EC' || kind === 'OKP'
 }
 
-async function loadText(source: string): Promise<string> {
-  if (source.startsWith('file:')) {
-    const text = await readFile(source.slice('file:'.length), 'utf8')
+function nameOf(source: KeySource): string {
+  return source.kind === 'file' ? source.path : source.url
+}
+
+async function loadText(source: KeySource): Promise<string> {
+  if (source.kind === 'file') {
+    const text = await readFile(source.path, 'utf8')
     if (text.length > bytesMax) throw new Error(`it is larger than ${bytesMax} bytes`)
     return text
   }
-  const response = await fetch(source, {
+  const response = await fetch(source.url, {
     headers: { accept: 'application/json' },
     redirect: 'error',
     signal: AbortSignal.timeout(fetchTimeoutMs),

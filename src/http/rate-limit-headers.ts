@@ -9,8 +9,8 @@ import type { Random } from '../ports.js'
 export interface HeaderOptions {
   readonly ietf: 'draft-11' | 'off'
   readonly legacy: 'x-ratelimit' | 'github' | 'off'
-  /** What X-RateLimit-Reset counts: seconds since the Unix epoch, or from now. */
-  readonly reset: 'epoch' | 'delta'
+  /** What X-RateLimit-Reset counts: seconds since the Unix epoch, or from now; off leaves it out. */
+  readonly reset: 'epoch' | 'delta' | 'off'
 }
 
 /** What the headers are made of; any decision or verdict has it. */
@@ -60,16 +60,13 @@ export function appendRateLimitHeaders(
     )
   }
   if (options.legacy === 'off') return
-  const reset =
-    options.reset === 'delta' ? resetSeconds : epochSeconds(numbers, wallMs, retrySeconds)
-  headers.push(
-    'X-RateLimit-Limit',
-    String(limit),
-    'X-RateLimit-Remaining',
-    String(numbers.remaining),
-    'X-RateLimit-Reset',
-    String(reset),
-  )
+  headers.push('X-RateLimit-Limit', String(limit), 'X-RateLimit-Remaining')
+  headers.push(String(numbers.remaining))
+  if (options.reset !== 'off') {
+    const reset =
+      options.reset === 'delta' ? resetSeconds : epochSeconds(numbers, wallMs, retrySeconds)
+    headers.push('X-RateLimit-Reset', String(reset))
+  }
   if (options.legacy !== 'github') return
   headers.push(
     'X-RateLimit-Used',

@@ -7,15 +7,11 @@ import { unlink } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+import type { ListenAddress } from '../config/sidecar-config.js'
 import { canonicalIp } from '../limiter/cidr.js'
 import { isLocalPeer } from './client-address.js'
 import { problemBody, problemType } from './problem.js'
 import { hostName } from './request-facts.js'
-
-/** Where a listener listens: a TCP address or a unix socket. */
-export type ListenAddress =
-  | { readonly host: string; readonly port: number }
-  | { readonly path: string }
 
 /** Request bodies: a described request with full headers, or a batch, fits well below this. */
 const bodyBytesMax = 1 << 20
@@ -125,16 +121,18 @@ export async function listen(
   address: ListenAddress,
   name: string,
 ): Promise<ListenAddress> {
-  if ('path' in address) await removeStaleSocket(address.path)
+  if (address.kind === 'unix') await removeStaleSocket(address.path)
   try {
-    await app.listen({ ...address })
+    await app.listen(
+      address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port },
+    )
   } catch (error) {
     throw new ListenError(listenMessage(error as NodeJS.ErrnoException, address, name))
   }
   const bound = app.server.address()
   return bound === null || typeof bound === 'string'
     ? address
-    : { host: bound.address, port: bound.port }
+    : { kind: 'tcp', host: bound.address, port: bound.port }
 }
 
 export function listenMessage(
@@ -142,7 +140,7 @@ export function listenMessage(
   address: ListenAddress,
   name: string,
 ): string {
-  const where = 'path' in address ? `unix:${address.path}` : `${address.host}:${address.port}`
+  const where = address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${address.port}`
   switch (error.code) {
     case 'EADDRINUSE':
       return `${name}: ${where} is already in use`

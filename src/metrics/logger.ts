@@ -1,9 +1,7 @@
 /** The process's log: pino, JSON lines. Secrets and keys are kept out by not passing them in. */
 import { type DestinationStream, type Logger, pino } from 'pino'
+import { type LogLevel, logLevels } from '../config/sidecar-config.js'
 import { version } from '../version.js'
-
-export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-export type LogLevel = (typeof logLevels)[number]
 
 export interface LoggerOptions {
   readonly level: LogLevel
