@@ -1,6 +1,6 @@
 /**
- * Packets encoded and decoded per second: a gossip packet of 20 alive messages (some 1300 bytes), plain,
- * compressed, and encrypted with a 32-byte key, and a single ping.
+ * Packets encoded and decoded per second: a gossip packet of 20 alive messages (some 1300 bytes),
+ * plain, compressed, and encrypted with a 32-byte key, and a single ping.
  */
 import { Bench } from 'tinybench'
 import { encodeMessage } from '../src/swim/codec/encode-message.js'

@@ -1,6 +1,6 @@
 /**
- * A growing byte buffer that is written front to back and used again after `finish`. Multi-byte numbers are
- * big-endian. For callers that know nothing about the length of what they write.
+ * A growing byte buffer that is written front to back and used again after `finish`. Multi-byte
+ * numbers are big-endian. For callers that know nothing about the length of what they write.
  */
 
 /** Below this a plain loop copies faster than a typed array's `set`. */
@@ -10,7 +10,10 @@ export class ByteWriter {
   private buffer: Uint8Array
   private used = 0
 
-  /** `capacityBytes`: the first guess, > 0; the buffer doubles when it is exceeded and never shrinks. */
+  /**
+   * `capacityBytes`: the first guess, > 0; the buffer doubles when it is exceeded and never
+   * shrinks.
+   */
   constructor(capacityBytes = 256) {
     this.buffer = new Uint8Array(capacityBytes)
   }
@@ -58,6 +61,11 @@ export class ByteWriter {
     for (let index = 0; index < length; index++)
       this.buffer[this.used + index] = text.charCodeAt(index)
     this.used += length
+  }
+
+  /** Forgets what was written and not finished. */
+  clear(): void {
+    this.used = 0
   }
 
   /** A copy of everything written; the writer starts over. */

@@ -1,9 +1,11 @@
 /**
- * The messages of the memberlist protocol as values. Nothing here knows bytes, layers or sockets; `codec/`
- * turns these into bytes and back. Source: memberlist net.go (message structs), its wire protocol 1 to 5.
+ * The messages of the memberlist protocol as values. Nothing here knows bytes, layers or sockets;
+ * `codec/` turns these into bytes and back. Source: memberlist net.go (message structs), its wire
+ * protocol 1 to 5.
  *
- * A byte field that may be `null` is Go's nil slice: a receiver treats it like an empty one, but it is another
- * byte on the wire (`c0`, not `a0`), so it is kept apart and re-encoding stays byte-identical.
+ * A byte field that may be `null` is Go's nil slice: a receiver treats it like an empty one, but it
+ * is another byte on the wire (`c0`, not `a0`), so it is kept apart and re-encoding stays
+ * byte-identical.
  */
 import type { MemberName } from '../vocabulary.js'
 import type { MemberState } from './member.js'

@@ -1,7 +1,8 @@
 /**
- * Every decoder against bytes nobody meant to send: random ones, and recorded ones with a few bytes changed, cut,
- * doubled or spliced. Nothing may throw, and what comes out is bounded. Findings belong into `findings` below.
- * FUZZ_SEED and FUZZ_ROUNDS override the seed and the number of rounds.
+ * Every decoder against bytes nobody meant to send: random ones, and recorded ones with a few bytes
+ * changed, cut, doubled or spliced. Nothing may throw, and what comes out is bounded. Findings
+ * belong into `findings` below. FUZZ_SEED and FUZZ_ROUNDS override the seed and the number of
+ * rounds.
  */
 import { describe, expect, it } from 'vitest'
 import { readCompound } from '../../src/swim/codec/compound.js'

@@ -1,4 +1,6 @@
-/** fast-check generators of protocol messages and wire settings, shared by property and fuzz tests. */
+/**
+ * fast-check generators of protocol messages and wire settings, shared by property and fuzz tests.
+ */
 import fc from 'fast-check'
 import { Keyring } from '../../src/swim/codec/keyring.js'
 import { createWire, type Wire } from '../../src/swim/codec/wire.js'

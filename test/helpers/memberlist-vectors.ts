@@ -1,4 +1,7 @@
-/** The bytes and tables taken from the real Go library, and the shapes they give their decoded values in. */
+/**
+ * The bytes and tables taken from the real Go library, and the shapes they give their decoded
+ * values in.
+ */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { NodeRecord, PacketMessage, StreamMessage } from '../../src/swim/messages.js'
@@ -6,7 +9,8 @@ import type { NodeRecord, PacketMessage, StreamMessage } from '../../src/swim/me
 export interface Vector {
   readonly name: string
   readonly hex: string
-  // biome-ignore lint/suspicious/noExplicitAny: the file's values have many shapes, compared as they are
+  // biome-ignore lint/suspicious/noExplicitAny: the file's values have many shapes, compared as
+  // they are
   readonly decoded?: any
   readonly params?: Readonly<Record<string, string | number | boolean>>
 }
@@ -36,7 +40,8 @@ interface VectorsFile {
   readonly vectors: readonly Vector[]
   readonly decoderAcceptance: readonly Acceptance[]
   readonly packetRejection: readonly Rejection[]
-  // biome-ignore lint/suspicious/noExplicitAny: each table has its own shape, stated where it is used
+  // biome-ignore lint/suspicious/noExplicitAny: each table has its own shape, stated where it is
+  // used
   readonly tables: Readonly<Record<string, any>>
 }
 

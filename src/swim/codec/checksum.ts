@@ -1,5 +1,6 @@
 /**
- * CRC-32 as zlib and IEEE 802.3 have it (reflected polynomial 0xEDB88320), four bytes a step ("slicing by 4").
+ * CRC-32 as zlib and IEEE 802.3 have it (reflected polynomial 0xEDB88320), four bytes a step
+ * ("slicing by 4").
  */
 
 const polynomial = 0xedb8_8320

@@ -3,7 +3,8 @@
  *
  *     09 | msgpack map { Algo: 0 (LZW), Buf: compressed bytes }
  *
- * A datagram takes it only when it gets shorter, a stream always when compression is on. Source: memberlist util.go.
+ * A datagram takes it only when it gets shorter, a stream always when compression is on. Source:
+ * memberlist util.go.
  */
 import { messageType } from '../messages.js'
 import { type FieldId, fields } from './field-names.js'

@@ -1,6 +1,7 @@
 /**
- * Bytes to messages: the type byte and its body, after all layers are off. Go's lenience is kept (any field
- * order, unknown fields, missing fields, trailing bytes); see `MsgpackReader` for the value forms.
+ * Bytes to messages: the type byte and its body, after all layers are off. Go's lenience is kept
+ * (any field order, unknown fields, missing fields, trailing bytes); see `MsgpackReader` for the
+ * value forms.
  */
 import type { MemberName } from '../../vocabulary.js'
 import {
@@ -72,7 +73,10 @@ export interface PushPullHeader {
   readonly join: boolean
 }
 
-/** One message of a datagram, type byte first. `compound` and `compress` are layers and unknown here. */
+/**
+ * One message of a datagram, type byte first. `compound` and `compress` are layers and unknown
+ * here.
+ */
 export function decodeMessage(bytes: Uint8Array): Decoded<PacketMessage> {
   const type = bytes[0]
   if (type === undefined) return refused('empty')

@@ -1,6 +1,6 @@
 /**
- * Messages to bytes: the type byte and its body, before any layer. Fields stand in alphabetical order, as Go
- * writes them, so the bytes equal Go's. Nothing here compresses, encrypts or frames.
+ * Messages to bytes: the type byte and its body, before any layer. Fields stand in alphabetical
+ * order, as Go writes them, so the bytes equal Go's. Nothing here compresses, encrypts or frames.
  */
 import { ByteWriter } from '../../lib/byte-writer.js'
 import {
@@ -26,6 +26,8 @@ const out = new ByteWriter(2048)
 
 /** One message as a datagram or a compound part carries it. */
 export function encodeMessage(message: PacketMessage): Uint8Array {
+  // A bug that threw in the middle of a message must not leak into the next one.
+  out.clear()
   switch (message.kind) {
     case 'ping':
       writePing(message)

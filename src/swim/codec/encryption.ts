@@ -3,8 +3,8 @@
  *
  *     version u8 | nonce 12 | ciphertext | tag 16
  *
- * Version 0 pads the plaintext to whole blocks of 16 (PKCS #7), version 1 does not. Version and nonce are not
- * authenticated. Source: memberlist security.go.
+ * Version 0 pads the plaintext to whole blocks of 16 (PKCS #7), version 1 does not. Version and
+ * nonce are not authenticated. Source: memberlist security.go.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import type { Entropy } from '../../ports.js'
@@ -85,8 +85,8 @@ function open(key: RingKey, unit: Uint8Array, aad: Uint8Array): Uint8Array | nul
 }
 
 /**
- * Takes version 0's padding off. Version 1 rewritten to 0 opens too, the version not being authenticated, so the
- * padding is checked before it is believed.
+ * Takes version 0's padding off. Version 1 rewritten to 0 opens too, the version not being
+ * authenticated, so the padding is checked before it is believed.
  */
 function unpad(plain: Uint8Array): Decoded<Uint8Array> {
   const padding = plain[plain.length - 1] ?? 0

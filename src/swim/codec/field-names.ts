@@ -1,6 +1,6 @@
 /**
- * The field names of memberlist's structs as small numbers, so that decoding a map allocates no key strings.
- * Source: the Go struct fields in memberlist net.go; names are case-sensitive.
+ * The field names of memberlist's structs as small numbers, so that decoding a map allocates no key
+ * strings. Source: the Go struct fields in memberlist net.go; names are case-sensitive.
  */
 
 export const fields = {

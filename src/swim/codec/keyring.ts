@@ -1,6 +1,6 @@
 /**
- * The gossip keys: the first one encrypts, all of them decrypt. Rotation is: add the new key everywhere, use it
- * everywhere, remove the old one everywhere. Source: memberlist keyring.go.
+ * The gossip keys: the first one encrypts, all of them decrypt. Rotation is: add the new key
+ * everywhere, use it everywhere, remove the old one everywhere. Source: memberlist keyring.go.
  */
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { assert } from '../../lib/assert.js'

@@ -12,8 +12,9 @@ import type { WireError } from './wire-error.js'
 export const labelHeadBytes = 2
 
 /**
- * Where the bytes after the label begin, if a label header that this node accepts (or rightly none) stands at
- * the front; else the error. `truncated` on a stream means that the header has not arrived whole.
+ * Where the bytes after the label begin, if a label header that this node accepts (or rightly none)
+ * stands at the front; else the error. `truncated` on a stream means that the header has not
+ * arrived whole.
  */
 export function labelEnd(bytes: Uint8Array, wire: Wire): number | WireError {
   if (bytes[0] !== messageType.label) {

@@ -1,6 +1,7 @@
 /**
- * Reads what `lzwEncode` and Go's compress/lzw write. Every dictionary entry is the previous string plus one byte,
- * and both stand side by side in the output already, so an entry is just a place and a length there.
+ * Reads what `lzwEncode` and Go's compress/lzw write. Every dictionary entry is the previous string
+ * plus one byte, and both stand side by side in the output already, so an entry is just a place and
+ * a length there.
  */
 import { clearCode, codeBitsMin, endCode } from './lzw-encoder.js'
 import { type Decoded, refused } from './wire-error.js'
@@ -11,8 +12,8 @@ const entryLength = new Uint32Array(1 << codeBitsMax)
 const scratch = new Uint8Array(16_384)
 
 /**
- * The plain bytes; `tooLarge` once they would exceed `outputBytesMax`. Memory follows the output actually
- * produced, at most doubled. Bytes after the end code are ignored.
+ * The plain bytes; `tooLarge` once they would exceed `outputBytesMax`. Memory follows the output
+ * actually produced, at most doubled. Bytes after the end code are ignored.
  */
 export function lzwDecode(input: Uint8Array, outputBytesMax: number): Decoded<Uint8Array> {
   let output = scratch
@@ -44,7 +45,8 @@ export function lzwDecode(input: Uint8Array, outputBytesMax: number): Decoded<Ui
     }
     if (code === endCode) return { ok: true, value: output.slice(0, produced) }
     if (code > counter) return refused('compressionMalformed')
-    // "The last string and its own first byte" lies in the output too, overlapping what is being written.
+    // "The last string and its own first byte" lies in the output too, overlapping what is being
+    // written.
     const isNext = code === counter && lastLength > 0
     const from = isNext ? lastStart : (entryStart[code] as number)
     const length = code < clearCode ? 1 : isNext ? lastLength + 1 : (entryLength[code] as number)

@@ -1,6 +1,7 @@
 /**
- * LZW as Go's compress/lzw writes it with LSB order and 8-bit literals (the GIF variant), byte for byte. The
- * dictionary and the scratch output live as long as the module: a call cleans up only what it used.
+ * LZW as Go's compress/lzw writes it with LSB order and 8-bit literals (the GIF variant), byte for
+ * byte. The dictionary and the scratch output live as long as the module: a call cleans up only
+ * what it used.
  */
 
 export const clearCode = 256
@@ -11,7 +12,10 @@ export const codeBitsMin = 9
 const tableSize = 16_384
 const tableMask = tableSize - 1
 
-/** Open addressing: `prefix code << 20 | byte << 12 | code`; 0 is free, codes stored here being >= 258. */
+/**
+ * Open addressing: `prefix code << 20 | byte << 12 | code`; 0 is free, codes stored here being >=
+ * 258.
+ */
 const table = new Uint32Array(tableSize)
 const usedSlots = new Uint16Array(codeMax)
 

@@ -1,10 +1,12 @@
 /**
- * Reads the msgpack that memberlist peers write: structs as maps keyed by field name (or as positional arrays),
- * strings and byte strings in any of their forms, integers of any width, nil for anything.
+ * Reads the msgpack that memberlist peers write: structs as maps keyed by field name (or as
+ * positional arrays), strings and byte strings in any of their forms, integers of any width, nil
+ * for anything.
  *
- * The first failure sticks: it is kept in `error`, and every later read returns a zero value. A caller reads a
- * whole struct and looks at `error` once. `truncated` means that more bytes could still make the struct whole.
- * Source: the msgpack specification, and go-msgpack's lenience as recorded in the decoderAcceptance vectors.
+ * The first failure sticks: it is kept in `error`, and every later read returns a zero value. A
+ * caller reads a whole struct and looks at `error` once. `truncated` means that more bytes could
+ * still make the struct whole. Source: the msgpack specification, and go-msgpack's lenience as
+ * recorded in the decoderAcceptance vectors.
  */
 import { type FieldId, fieldIdOf, fields } from './field-names.js'
 import { textOf } from './raw-text.js'
@@ -13,10 +15,15 @@ import type { WireError } from './wire-error.js'
 /** Values inside values; the structs themselves are flat, so this bounds only what is skipped. */
 const depthMax = 16
 
-/** Values in one struct, nested ones included: known fields are at most 8, the rest is for unknown ones. */
+/**
+ * Values in one struct, nested ones included: known fields are at most 8, the rest is for unknown
+ * ones.
+ */
 const valuesMax = 1024
 
-/** Bytes written as an array of small integers; the longest legitimate field is 512 bytes of meta. */
+/**
+ * Bytes written as an array of small integers; the longest legitimate field is 512 bytes of meta.
+ */
 const arrayBytesMax = 4096
 
 const emptyBytes = new Uint8Array(0)
@@ -50,8 +57,8 @@ export class MsgpackReader {
   }
 
   /**
-   * Starts a struct. `order`: its fields in the order of their declaration, for senders that write a positional
-   * array. Nil is a struct of zero values.
+   * Starts a struct. `order`: its fields in the order of their declaration, for senders that write
+   * a positional array. Nil is a struct of zero values.
    */
   beginStruct(order: readonly FieldId[]): void {
     this.order = null
@@ -72,7 +79,10 @@ export class MsgpackReader {
     if (this.fieldsLeft > valuesMax) this.fail('tooLarge')
   }
 
-  /** The next field's id, `fields.unknown` for one to skip, `fields.end` after the last or on failure. */
+  /**
+   * The next field's id, `fields.unknown` for one to skip, `fields.end` after the last or on
+   * failure.
+   */
   nextField(): FieldId {
     if (this.error !== null || this.fieldsLeft === 0) return fields.end
     this.fieldsLeft -= 1
@@ -97,7 +107,9 @@ export class MsgpackReader {
     return part === null || part.length === 0 ? part : part.slice()
   }
 
-  /** A byte string as a view of the input (or a fresh array, if it came as an array of integers). */
+  /**
+   * A byte string as a view of the input (or a fresh array, if it came as an array of integers).
+   */
   byteView(): Uint8Array | null {
     const tag = this.tag()
     if (tag === 0xc0) return null
@@ -166,7 +178,8 @@ export class MsgpackReader {
       this.fail('tooLarge')
       return emptyBytes
     }
-    // Each element takes at least one byte, so a count beyond the input is refused before it costs anything.
+    // Each element takes at least one byte, so a count beyond the input is refused before it costs
+    // anything.
     if (this.offset + count > this.bytes.length) {
       this.wantedEnd = this.offset + count
       this.fail('truncated')

@@ -1,7 +1,8 @@
 /**
- * Writes msgpack exactly as go-msgpack's default handle does, which memberlist uses: strings and byte strings in
- * the old "raw" forms only (never str8 or bin), the shortest unsigned form for unsigned fields, and for signed
- * fields int16 or int32 from 128 on. Source: memberlist >= 0.5.1 with go-msgpack 2, by its bytes.
+ * Writes msgpack exactly as go-msgpack's default handle does, which memberlist uses: strings and
+ * byte strings in the old "raw" forms only (never str8 or bin), the shortest unsigned form for
+ * unsigned fields, and for signed fields int16 or int32 from 128 on. Source: memberlist >= 0.5.1
+ * with go-msgpack 2, by its bytes.
  */
 import type { ByteWriter } from '../../lib/byte-writer.js'
 import { encodedNames, type FieldId } from './field-names.js'

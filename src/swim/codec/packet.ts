@@ -3,8 +3,8 @@
  *
  *     [label] [encryption] [checksum] [compress] [compound] message(s)
  *
- * Compress and compound may nest in any order on receipt, the others stand only in their outer place. Source:
- * memberlist net.go (ingestPacket, handleCommand, rawSendMsgPacket).
+ * Compress and compound may nest in any order on receipt, the others stand only in their outer
+ * place. Source: memberlist net.go (ingestPacket, handleCommand, rawSendMsgPacket).
  */
 import { messageType, type PacketMessage } from '../messages.js'
 import { crc32 } from './checksum.js'
@@ -19,7 +19,10 @@ import { type Decoded, refused, type WireError } from './wire-error.js'
 /** Bytes of the checksum frame; no budget counts them. */
 export const checksumFrameBytes = 5
 
-/** All that compress frames of one packet may grow to, nested ones included; a real packet needs some 1400. */
+/**
+ * All that compress frames of one packet may grow to, nested ones included; a real packet needs
+ * some 1400.
+ */
 const packetPlainBytesMax = 256 * 1024
 
 /** Compounds and compress frames inside each other; real senders use two. */
@@ -44,8 +47,8 @@ export interface PacketContents {
 export const packetPartsMax = compoundPartsMax
 
 /**
- * A datagram of encoded messages, in that order. `parts`: 1..255 messages, each 1..65535 bytes if there are
- * several. Bytes beyond the transport's packet size are the caller's affair.
+ * A datagram of encoded messages, in that order. `parts`: 1..255 messages, each 1..65535 bytes if
+ * there are several. Bytes beyond the transport's packet size are the caller's affair.
  */
 export function encodePacket(
   parts: readonly Uint8Array[],
@@ -60,7 +63,10 @@ export function encodePacket(
   return wire.labelHeader.length === 0 ? body : joined(wire.labelHeader, body)
 }
 
-/** Takes a datagram apart. A failure of an outer layer refuses it all; a bad part of a compound only itself. */
+/**
+ * Takes a datagram apart. A failure of an outer layer refuses it all; a bad part of a compound only
+ * itself.
+ */
 export function decodePacket(packet: Uint8Array, wire: Wire): Decoded<PacketContents> {
   const bytes = plainView(packet)
   if (bytes.length === 0) return refused('empty')
@@ -156,7 +162,9 @@ function joined(head: Uint8Array, tail: Uint8Array): Uint8Array {
   return whole
 }
 
-/** Sub-classes (Node's Buffer) have a `slice` that does not copy; decoding relies on one that does. */
+/**
+ * Sub-classes (Node's Buffer) have a `slice` that does not copy; decoding relies on one that does.
+ */
 function plainView(bytes: Uint8Array): Uint8Array {
   return bytes.constructor === Uint8Array
     ? bytes

@@ -1,7 +1,8 @@
 /**
- * Text that is bytes on the wire. Go treats names as raw bytes, so two names that differ only in bytes that are
- * no UTF-8 are two names. Such bytes become lone surrogates U+DC80..U+DCFF (the way of Python's PEP 383), which
- * no valid UTF-8 decodes to; every byte string therefore has exactly one text and comes back unchanged.
+ * Text that is bytes on the wire. Go treats names as raw bytes, so two names that differ only in
+ * bytes that are no UTF-8 are two names. Such bytes become lone surrogates U+DC80..U+DCFF (the way
+ * of Python's PEP 383), which no valid UTF-8 decodes to; every byte string therefore has exactly
+ * one text and comes back unchanged.
  */
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

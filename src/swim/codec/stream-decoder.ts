@@ -1,11 +1,12 @@
 /**
- * Reads one direction of a TCP exchange from chunks as they arrive. The end of the message is known from its own
- * counts, never from the end of the stream: the peer keeps its side open while it waits for the answer.
+ * Reads one direction of a TCP exchange from chunks as they arrive. The end of the message is known
+ * from its own counts, never from the end of the stream: the peer keeps its side open while it
+ * waits for the answer.
  *
  *     label -> encryption -> compression -> type -> header -> records -> user state
  *
- * Announced lengths are checked against the limits and never allocated ahead of the bytes. Source: memberlist net.go
- * (handleConn, readStream, readRemoteState, readUserMsg).
+ * Announced lengths are checked against the limits and never allocated ahead of the bytes. Source:
+ * memberlist net.go (handleConn, readStream, readRemoteState, readUserMsg).
  */
 import { messageType, type NodeRecord, type StreamMessage } from '../messages.js'
 import { readCompressedBody } from './compression.js'
@@ -89,7 +90,10 @@ export class StreamDecoder {
     this.phase = role === 'listener' ? 'label' : 'encryption'
   }
 
-  /** Takes what arrived; null while more is needed. Once there is a result, later bytes do not change it. */
+  /**
+   * Takes what arrived; null while more is needed. Once there is a result, later bytes do not
+   * change it.
+   */
   push(chunk: Uint8Array): StreamResult | null {
     if (this.result !== null) return this.result
     if (chunk.length > 0) this.started = true
@@ -310,7 +314,9 @@ function readerOf(type: number): (reader: MsgpackReader) => StreamMessage {
   return type === messageType.ack ? readAck : readErrorMessage
 }
 
-/** The two texts that operators search logs for are memberlist's; the others only name the fault. */
+/**
+ * The two texts that operators search logs for are memberlist's; the others only name the fault.
+ */
 function replyText(error: WireError): string {
   if (error === 'noKey') return 'remote state is encrypted and encryption is not configured'
   if (error === 'notEncrypted') return 'encryption is configured but remote state is not encrypted'

@@ -1,4 +1,7 @@
-/** The bytes of a stream that have arrived and are not yet consumed. Memory follows what arrived, at most doubled. */
+/**
+ * The bytes of a stream that have arrived and are not yet consumed. Memory follows what arrived, at
+ * most doubled.
+ */
 export class StreamInput {
   private buffer = new Uint8Array(0)
   private start = 0

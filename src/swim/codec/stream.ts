@@ -3,8 +3,9 @@
  *
  *     [label, dialling side only] [0a | length u32 | encrypted unit] [compress frame] message
  *
- * There is one message each way and no overall length. A reply carries no label header, yet its additional data
- * includes the label. Reading is `StreamDecoder`'s. Source: memberlist net.go (rawSendMsgStream, sendLocalState).
+ * There is one message each way and no overall length. A reply carries no label header, yet its
+ * additional data includes the label. Reading is `StreamDecoder`'s. Source: memberlist net.go
+ * (rawSendMsgStream, sendLocalState).
  */
 import { ByteWriter } from '../../lib/byte-writer.js'
 import { messageType, type StreamMessage } from '../messages.js'
@@ -21,7 +22,9 @@ import { encryptsOutgoing, type Wire } from './wire.js'
 /** Limit of memberlist for the encrypted unit, the user state and a user message, each. */
 export const streamPartBytesMax = 20 * 1024 * 1024
 
-/** The encrypt frame before its unit: type byte and length. Authenticated together with the label. */
+/**
+ * The encrypt frame before its unit: type byte and length. Authenticated together with the label.
+ */
 export const encryptFrameHeadBytes = 5
 
 /** A `request` is written by the side that dialled, a `reply` by the side that listened. */

@@ -1,6 +1,6 @@
 /**
- * Why bytes from the network were refused. The set is closed: it labels counters and decides whether a stream
- * deserves an error reply. Decoders return these and never throw.
+ * Why bytes from the network were refused. The set is closed: it labels counters and decides
+ * whether a stream deserves an error reply. Decoders return these and never throw.
  */
 
 export const wireErrors = [

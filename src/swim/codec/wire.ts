@@ -1,6 +1,6 @@
 /**
- * What both transports share: the cluster's label, its keys, and the switches of memberlist's Config that shape
- * bytes. Also how many bytes the layers cost, which the packet budgets subtract.
+ * What both transports share: the cluster's label, its keys, and the switches of memberlist's
+ * Config that shape bytes. Also how many bytes the layers cost, which the packet budgets subtract.
  */
 import { assert } from '../../lib/assert.js'
 import type { Entropy } from '../../ports.js'
@@ -9,19 +9,33 @@ import type { Keyring } from './keyring.js'
 import { bytesOfText } from './raw-text.js'
 
 export interface WireOptions {
-  /** memberlist Label: keeps clusters apart; up to 255 bytes of UTF-8, default '' (none). Authenticated, not secret. */
+  /**
+   * memberlist Label: keeps clusters apart; up to 255 bytes of UTF-8, default '' (none).
+   * Authenticated, not secret.
+   */
   readonly label?: string
-  /** memberlist Keyring; null or an empty ring means no encryption. Default null. May change while in use. */
+  /**
+   * memberlist Keyring; null or an empty ring means no encryption. Default null. May change while
+   * in use.
+   */
   readonly keyring?: Keyring | null
-  /** memberlist EnableCompression: whether to send compressed; receiving always works. Default true. */
+  /**
+   * memberlist EnableCompression: whether to send compressed; receiving always works. Default true.
+   */
   readonly enableCompression?: boolean
   /** memberlist GossipVerifyIncoming: refuse plain bytes while there are keys. Default true. */
   readonly gossipVerifyIncoming?: boolean
   /** memberlist GossipVerifyOutgoing: encrypt while there are keys. Default true. */
   readonly gossipVerifyOutgoing?: boolean
-  /** memberlist SkipInboundLabelCheck: something in front takes label headers off; seeing one is an error. Default false. */
+  /**
+   * memberlist SkipInboundLabelCheck: something in front takes label headers off; seeing one is an
+   * error. Default false.
+   */
   readonly skipInboundLabelCheck?: boolean
-  /** memberlist ProtocolVersion, 1..5, default 2; 1 sends encryption version 0, all others version 1. */
+  /**
+   * memberlist ProtocolVersion, 1..5, default 2; 1 sends encryption version 0, all others version
+   * 1.
+   */
   readonly protocolVersion?: number
   /** Most records accepted in one push/pull, 1..1048576 (memberlist's own limit), default 65536. */
   readonly exchangeNodesMax?: number
@@ -91,8 +105,9 @@ export function encryptsOutgoing(wire: Wire): boolean {
 }
 
 /**
- * Bytes that label and encryption take from a packet of gossip. memberlist subtracts the encryption whenever
- * there are keys, even if it then sends plainly. The checksum frame's 5 bytes are in no budget.
+ * Bytes that label and encryption take from a packet of gossip. memberlist subtracts the encryption
+ * whenever there are keys, even if it then sends plainly. The checksum frame's 5 bytes are in no
+ * budget.
  */
 export function gossipOverhead(wire: Wire): number {
   const encryption = encryptionEnabled(wire) ? encryptOverhead(wire.encryptionVersion) : 0
