@@ -1,13 +1,13 @@
 /** Rules documents, one after the other, into one rule set. Pure. */
 import type { ListEntry, RuleSet, RuleSpec } from '../limiter/rule.js'
 import type { ConfigDocument } from './documents.js'
-import { type ConfigPath, type Finding, hasErrors, sortFindings } from './finding.js'
+import { type ConfigPath, type Finding, formatPath, hasErrors, sortFindings } from './finding.js'
 import { type Located, Reporter } from './locator.js'
 import { normalEntry, normalRule } from './normal-rules.js'
 import { checkRule } from './rule-checks.js'
 import { reportRuleSurprises } from './rule-surprises.js'
 import { hashRules } from './rules-hash.js'
-import { type RulesText, rulesMax } from './rules-schema.js'
+import { type RulesText, type RuleText, rulesMax } from './rules-schema.js'
 import { reportUnsupported } from './unsupported.js'
 import { validate } from './validate.js'
 
@@ -60,6 +60,20 @@ export class RulesAssembly {
     const valid = validate('rules', document.value, report)
     reportUnsupported(document.value, report)
     if (valid) this.addValid(document.value as RulesText, report)
+    else this.#checkValidRules(document.value, report)
+  }
+
+  /** In a file with mistakes, what can be said of the rules that have none so far. */
+  #checkValidRules(value: unknown, report: Reporter): void {
+    const rules = (value as { readonly rules?: unknown } | null)?.rules
+    if (!Array.isArray(rules)) return
+    const wrong = report.findings.map(({ path }) => path)
+    rules.forEach((rule: RuleText, index) => {
+      const place = formatPath(['rules', index])
+      if (wrong.some(path => path === place || path.startsWith(`${place}.`))) return
+      checkRule(rule, ['rules', index], report)
+      this.#checkName(rule.name, ['rules', index, 'name'], report)
+    })
   }
 
   /** For rules that stand inline in a sidecar file, which was validated as a whole. */

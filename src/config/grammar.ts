@@ -168,7 +168,7 @@ export function readAddress(text: string, defaultPort: number | null = null): Re
 export function readListen(text: string): Read<ListenAddress> {
   if (text.startsWith('unix:')) return readUnix(text.slice('unix:'.length))
   const address = readAddress(text)
-  if (!address.ok) return bad(`${address.error}, or unix:/path`)
+  if (!address.ok) return bad(`${address.error} (a socket is written unix:/path)`)
   return good({ kind: 'tcp', ...address.value })
 }
 

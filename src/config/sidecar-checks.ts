@@ -5,7 +5,7 @@ import type { SidecarText } from './sidecar-schema.js'
 
 export function checkSidecar(text: SidecarText, config: SidecarConfig, report: Reporter): void {
   checkJwt(text, report)
-  checkListeners(config, report)
+  checkListeners(text, config, report)
   const { advertise } = config.gossip
   if (advertise !== null && isWildcard(advertise.host)) {
     const message = 'peers cannot reach a wildcard address; give the address of this pod'
@@ -26,7 +26,7 @@ function checkJwt(text: SidecarText, report: Reporter): void {
 }
 
 /** Two TCP listeners with one port would stop the process at start, where nobody looks. */
-function checkListeners(config: SidecarConfig, report: Reporter): void {
+function checkListeners(text: SidecarText, config: SidecarConfig, report: Reporter): void {
   const gossip: ListenAddress = { kind: 'tcp', ...config.gossip.bind }
   const listeners: readonly (readonly [string, string, ListenAddress])[] = [
     ...(config.proxy === null ? [] : [['proxy', 'listen', config.proxy.listen] as const]),
@@ -38,7 +38,10 @@ function checkListeners(config: SidecarConfig, report: Reporter): void {
   listeners.forEach(([section, key, address], index) => {
     const other = listeners.slice(0, index).find(([, , earlier]) => clash(earlier, address))
     if (other === undefined) return
-    report.error([section, key], 'same-address', `${other[0]} listens on the same address`)
+    // Reported where it was written: the other one may be a default.
+    const written = Object.hasOwn(text, section)
+    const [path, rival] = written ? [[section, key], other[0]] : [[other[0], other[1]], section]
+    report.error(path, 'same-address', `${rival} listens on the same address`)
   })
 }
 

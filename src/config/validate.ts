@@ -95,6 +95,7 @@ function meaningful(errors: readonly ErrorObject[]): ErrorObject[] {
     if (error.keyword === 'pattern' && 'x-grammar' in (error.parentSchema ?? {})) return false
     const union = unions.find(found => found.instancePath === error.instancePath)
     if (union === undefined || error.keyword === 'x-grammar') return true
+    if (Array.isArray(error.data)) return /Items$/.test(error.keyword)
     return error === union && !deeper(error.instancePath)
   })
 }
