@@ -24,7 +24,7 @@ import (
 type settings struct {
 	name, bind, label, preset, meta, state, join string
 	keys                                         string
-	port, protocol                               int
+	port, protocol, retransmit                   int
 	compress, verbose                            bool
 	loss                                         float64
 	reclaim                                      time.Duration
@@ -43,6 +43,7 @@ func parseFlags() settings {
 	flag.StringVar(&s.state, "state", "", "push/pull user state")
 	flag.BoolVar(&s.compress, "compress", false, "compress what is sent")
 	flag.IntVar(&s.protocol, "protocol", 0, "protocol version to speak, 0 for the library's")
+	flag.IntVar(&s.retransmit, "retransmit", 0, "retransmit multiplier, 0 for the preset's")
 	flag.DurationVar(&s.reclaim, "reclaim", 0, "after how long a dead name may move to a new address")
 	flag.Float64Var(&s.loss, "loss", 0, "share of outgoing packets to drop, 0..1")
 	flag.BoolVar(&s.verbose, "log", false, "library log on stderr")
@@ -84,6 +85,9 @@ func configure(s settings, app *application, logger *log.Logger) (*memberlist.Co
 	c.BindAddr, c.BindPort, c.AdvertisePort = s.bind, s.port, s.port
 	c.DeadNodeReclaimTime = s.reclaim
 	c.Logger = logger
+	if s.retransmit != 0 {
+		c.RetransmitMult = s.retransmit
+	}
 	if s.protocol != 0 {
 		c.ProtocolVersion = uint8(s.protocol)
 	}
@@ -93,6 +97,7 @@ func configure(s settings, app *application, logger *log.Logger) (*memberlist.Co
 		}
 	}
 	c.Delegate, c.Events, c.Conflict = app, app, app
+	app.queue.RetransmitMult = c.RetransmitMult
 	transport, err := newLossyTransport(c, s.loss)
 	if err != nil {
 		return nil, nil, err
