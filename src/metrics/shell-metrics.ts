@@ -4,10 +4,10 @@ import type { Snapshot } from './snapshot.js'
 
 export const proxyMetrics: readonly MetricDefinition<Snapshot>[] = [
   {
-    name: 'http_responses_total',
+    name: 'http_requests_total',
     type: 'counter',
     labels: ['code_class'],
-    help: 'Responses of the proxy to its clients, its own and the upstream’s, by class of status.',
+    help: 'Requests that the proxy answered, by class of the status, its own and the upstream’s.',
     read: ({ proxy }) => (proxy ? byLabel('code_class', proxy.responses) : []),
   },
   {
