@@ -5,13 +5,21 @@
 
 import { unlink } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
-import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify'
 import type { Logger } from 'pino'
-import type { ListenAddress } from '../config/sidecar-config.js'
+import type { ListenAddress as ConfiguredAddress } from '../config/sidecar-config.js'
 import { canonicalIp } from '../limiter/cidr.js'
 import { isLocalPeer } from './client-address.js'
 import { problemBody, problemType } from './problem.js'
 import { hostName } from './request-facts.js'
+
+/** Where a listener listens: a TCP address or a unix socket. */
+export type ListenAddress = ConfiguredAddress
 
 /** Request bodies: a described request with full headers, or a batch, fits well below this. */
 const bodyBytesMax = 1 << 20
@@ -37,13 +45,9 @@ export function createServer(log: Logger): FastifyInstance {
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
     routerOptions: { maxParamLength: paramCharsMax, ignoreTrailingSlash: true },
     clientErrorHandler: answerClientError,
-    frameworkErrors: (error, _request, reply) => {
-      const status = error.statusCode ?? 400
-      void reply
-        .code(status)
-        .type(problemType)
-        .send(problemBody(status, 'Bad Request', error.message))
-    },
+    // The types of this hook know of no reply that is a plain problem.
+    frameworkErrors: (error, _request, reply) =>
+      void sendProblem(reply as unknown as FastifyReply, error.statusCode ?? 400, error.message),
   })
   app.server.maxConnections = connectionsMax
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -80,6 +84,13 @@ const titles: Readonly<Record<number, string>> = {
 
 export function titleOf(status: number): string {
   return titles[status] ?? (status >= 500 ? 'Internal Server Error' : 'Bad Request')
+}
+
+function sendProblem(reply: FastifyReply, status: number, detail: string): FastifyReply {
+  return reply
+    .code(status)
+    .type(problemType)
+    .send(problemBody(status, titleOf(status), detail))
 }
 
 /** An error that a handler throws to answer with a problem of this status. */

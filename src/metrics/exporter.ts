@@ -1,6 +1,7 @@
 /** Every metric once, in one registry, beside Node's own. */
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Engine } from '../engine.js'
+import type { ProxyStats } from '../proxy/proxy-stats.js'
 import { version } from '../version.js'
 import {
   gossipMetrics,
@@ -11,7 +12,7 @@ import {
 import { configMetrics, limiterMetrics } from './limiter-metrics.js'
 import { type MetricDefinition, one, registerScraped } from './scraped-metric.js'
 import { proxyMetrics, tokenMetrics } from './shell-metrics.js'
-import type { ConfigStatus, ProxyStats, Snapshot, SocketStats, TokenStats } from './snapshot.js'
+import type { ConfigStatus, Snapshot, SocketStats, TokenStats } from './snapshot.js'
 
 export interface ExporterSources {
   readonly engine: Pick<Engine, 'stats' | 'rules' | 'durations' | 'reasons' | 'failures'>

@@ -1,42 +1,63 @@
 /** Metrics of the proxy and of token verification. Absent where the shell is. */
-import { byLabel, type MetricDefinition, ofHistogram, one } from './scraped-metric.js'
+import { byLabel, type MetricDefinition, one } from './scraped-metric.js'
 import type { Snapshot } from './snapshot.js'
 
 export const proxyMetrics: readonly MetricDefinition<Snapshot>[] = [
   {
     name: 'http_requests_total',
     type: 'counter',
-    labels: ['code_class'],
-    help: 'Requests that the proxy answered, by class of the status, its own and the upstream’s.',
-    read: ({ proxy }) => (proxy ? byLabel('code_class', proxy.responses) : []),
+    labels: ['class'],
+    help: 'Requests that the proxy has done with: class of the status, upgraded, or aborted.',
+    read: ({ proxy }) => (proxy ? byLabel('class', proxy.requests) : []),
   },
   {
-    name: 'http_request_duration_seconds',
-    type: 'histogram',
-    labels: [],
-    help: 'From a request’s head to its response’s end.',
-    read: ({ proxy }) => (proxy ? ofHistogram(proxy.durations) : []),
+    name: 'http_refused_total',
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Requests that the proxy refused before any rule was asked.',
+    read: ({ proxy }) => (proxy ? byLabel('reason', proxy.refused) : []),
   },
   {
     name: 'upstream_errors_total',
     type: 'counter',
     labels: ['reason'],
-    help: 'Requests to the upstream that failed.',
+    help: 'Requests that the upstream could not answer.',
     read: ({ proxy }) => (proxy ? byLabel('reason', proxy.upstreamErrors) : []),
+  },
+  {
+    name: 'upstream_retries_total',
+    type: 'counter',
+    labels: [],
+    help: 'Requests sent again because a kept-alive upstream connection had just closed.',
+    read: ({ proxy }) => (proxy ? one(proxy.retries) : []),
   },
   {
     name: 'inflight_requests',
     type: 'gauge',
     labels: [],
-    help: 'Requests that the proxy is working on.',
+    help: 'Requests that the proxy has not answered yet.',
     read: ({ proxy }) => (proxy ? one(proxy.inflight) : []),
   },
   {
-    name: 'upgraded_connections',
+    name: 'connections',
     type: 'gauge',
+    labels: ['side'],
+    help: 'Open connections of the proxy: of clients, to the upstream, and upgraded ones (tunnel).',
+    read: ({ proxy }) =>
+      proxy
+        ? byLabel('side', {
+            client: proxy.clients,
+            upstream: proxy.upstreams,
+            tunnel: proxy.tunnels,
+          })
+        : [],
+  },
+  {
+    name: 'clients_refused_total',
+    type: 'counter',
     labels: [],
-    help: 'Open WebSockets and other upgraded connections.',
-    read: ({ proxy }) => (proxy ? one(proxy.upgraded) : []),
+    help: 'Connections closed at once because the proxy had as many as it takes.',
+    read: ({ proxy }) => (proxy ? one(proxy.clientsOverflow) : []),
   },
 ]
 

@@ -2,6 +2,7 @@
 import type { CoreStats } from '../core-types.js'
 import type { ReasonCounts } from '../engine.js'
 import type { BucketHistogram } from '../lib/bucket-histogram.js'
+import type { ProxyStats } from '../proxy/proxy-stats.js'
 import type { RuleName } from '../vocabulary.js'
 
 /** How the last reload of the rules went. */
@@ -17,18 +18,6 @@ export interface ConfigStatus {
 export interface SocketStats {
   readonly sendErrors: number
   readonly sendQueueFull: number
-}
-
-/** What the proxy has seen; absent without a proxy. */
-export interface ProxyStats {
-  /** Responses by class: `2xx` and so on. */
-  readonly responses: Readonly<Record<string, number>>
-  /** Requests to the upstream that failed, by reason. */
-  readonly upstreamErrors: Readonly<Record<string, number>>
-  /** From the request's head to the response's end, seconds. */
-  readonly durations: BucketHistogram
-  readonly inflight: number
-  readonly upgraded: number
 }
 
 export interface TokenStats {

@@ -1,4 +1,11 @@
-import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
+import {
+  type CryptoKey,
+  exportJWK,
+  generateKeyPair,
+  type JWTPayload,
+  SignJWT,
+  UnsecuredJWT,
+} from 'jose'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { bearerToken, type JwtOptions, JwtVerifier } from '../../../src/http/jwt-verifier.js'
 import { FakeClock } from '../../helpers/fake-core.js'

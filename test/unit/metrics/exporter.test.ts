@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { BucketHistogram } from '../../../src/lib/bucket-histogram.js'
 import { Exporter, type ExporterSources, metricDefinitions } from '../../../src/metrics/exporter.js'
+import { ProxyCounters } from '../../../src/proxy/proxy-stats.js'
 import {
   coreStats,
   denied,
@@ -105,18 +105,13 @@ describe('Exporter', () => {
   it('has series of the proxy and of tokens only where they run', async () => {
     const without = await new Exporter(sources()).scrape()
     expect(without).not.toMatch(/^grapevine_(http_|upstream_|jwt_)\S* \d/m)
-    const durations = new BucketHistogram([0.1])
-    durations.record(0.05)
+    const counters = new ProxyCounters()
+    counters.countStatus(204)
+    counters.upstreamErrors['response-timeout']++
     const text = lines(
       await new Exporter(
         sources({
-          proxy: () => ({
-            responses: { '2xx': 3, '5xx': 0 },
-            upstreamErrors: { timeout: 1 },
-            durations,
-            inflight: 2,
-            upgraded: 1,
-          }),
+          proxy: () => ({ ...counters, inflight: 2, clients: 3, upstreams: 4 }),
           tokens: () => ({
             verified: 1,
             rejected: 2,
@@ -129,9 +124,10 @@ describe('Exporter', () => {
       ).scrape(),
     )
     for (const line of [
-      'grapevine_http_requests_total{code_class="2xx"} 3',
-      'grapevine_http_request_duration_seconds_bucket{le="0.1"} 1',
-      'grapevine_upstream_errors_total{reason="timeout"} 1',
+      'grapevine_http_requests_total{class="2xx"} 1',
+      'grapevine_http_refused_total{reason="malformed"} 0',
+      'grapevine_upstream_errors_total{reason="response-timeout"} 1',
+      'grapevine_connections{side="upstream"} 4',
       'grapevine_inflight_requests 2',
       'grapevine_jwt_verifications_total{result="throttled"} 3',
       'grapevine_jwks_failures_total 5',
@@ -164,7 +160,7 @@ describe('Exporter', () => {
   it('names no label that may grow: the sets are closed', () => {
     const closed = new Set([
       ...['rule', 'result', 'interface', 'reason', 'direction', 'state', 'queue'],
-      ...['code_class', 'version', 'node_version'],
+      ...['class', 'side', 'version', 'node_version'],
     ])
     for (const { name, labels } of metricDefinitions) {
       for (const label of labels) expect(closed, `${name}{${label}}`).toContain(label)
