@@ -1,11 +1,11 @@
 /** `grapevine keygen`: a key for `gossip.encryptionKeys`. */
-import type { Entropy } from '../ports.js'
-import type { Host } from './host.js'
+import { systemEntropy } from '../gossip/system-clock.js'
+import { exitStatus, type Host } from './host.js'
 
 /** AES-256. */
 const keyBytes = 32
 
-export function keygen(host: Host, entropy: Entropy): number {
-  host.stdout.write(`${Buffer.from(entropy(keyBytes)).toString('base64')}\n`)
-  return 0
+export function keygen(host: Host): number {
+  host.stdout.write(`${Buffer.from(systemEntropy(keyBytes)).toString('base64')}\n`)
+  return exitStatus.ok
 }

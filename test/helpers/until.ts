@@ -1,16 +1,18 @@
 /** Waiting for the outside world, in integration tests only. */
 
+type Truthy<T> = Exclude<T, false | null | undefined | 0 | ''>
+
 /** Polls until `probe` returns something truthy, and returns it; fails with `what` after a while. */
 export async function until<T>(
   what: string,
   probe: () => T | Promise<T>,
   timeoutMs = 10_000,
   everyMs = 20,
-): Promise<NonNullable<T>> {
+): Promise<Truthy<T>> {
   const deadlineMs = performance.now() + timeoutMs
   for (;;) {
     const value = await probe()
-    if (value) return value
+    if (value) return value as Truthy<T>
     if (performance.now() > deadlineMs) throw new Error(`within ${timeoutMs} ms: ${what}`)
     await sleep(everyMs)
   }

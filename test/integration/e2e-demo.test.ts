@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process'
+import { beforeAll, expect, test } from 'vitest'
+import { ensureBuilt, program, runProgram } from '../helpers/sidecars.js'
+import { until } from '../helpers/until.js'
+
+beforeAll(ensureBuilt)
+
+test('the demo ends by itself with status 0 once the fleet held its limit', async () => {
+  const result = await runProgram(['demo', '--duration', '5s'])
+  expect({ status: result.status, stderr: result.stderr }).toMatchObject({ status: 0 })
+  expect(result.stdout).toContain('the fleet held its limit')
+  expect(result.stdout).toMatch(/pod-3 +http:\/\/127\.0\.0\.1:\d+\//)
+  expect(result.stdout).toMatch(/curl -i http:\/\/127\.0\.0\.1:\d+\//)
+  expect(result.stdout).toMatch(/metrics http:\/\/127\.0\.0\.1:\d+\/metrics/)
+}, 60_000)
+
+test('sidecars do not outlive a demo that is killed', async () => {
+  const demo = spawn(process.execPath, [program, 'demo', '--pods', '2'])
+  let stdout = ''
+  demo.stdout.setEncoding('utf8').on('data', chunk => {
+    stdout += chunk
+  })
+  await until('the fleet is up', () => stdout.includes('Ctrl-C'), 30_000)
+  const proxies = [...stdout.matchAll(/proxy (http:\S+)/g)].map(match => match[1]!)
+  expect(proxies).toHaveLength(2)
+  demo.kill('SIGKILL')
+  await until('both are gone', async () => {
+    const answers = await Promise.allSettled(proxies.map(proxy => fetch(proxy)))
+    return answers.every(answer => answer.status === 'rejected')
+  })
+}, 60_000)
+
+test('Ctrl-C ends the demo with a summary', async () => {
+  const demo = spawn(process.execPath, [program, 'demo', '--pods', '1'])
+  let stdout = ''
+  demo.stdout.setEncoding('utf8').on('data', chunk => {
+    stdout += chunk
+  })
+  const exited = new Promise(resolve => demo.once('exit', resolve))
+  await until('traffic', () => stdout.includes('fleet after'), 30_000)
+  demo.kill('SIGINT')
+  expect(await exited).toBe(0)
+  expect(stdout).toContain('summary after')
+}, 60_000)
