@@ -29,5 +29,5 @@ export class IdealBucket {
 /** Share by which `actual` differs from `ideal`, signed; 0 when both are 0. */
 export function deviation(actual: number, ideal: number): number {
   if (ideal === 0) return actual === 0 ? 0 : Number.POSITIVE_INFINITY
-  return actual / ideal - 1
+  return (actual - ideal) / ideal
 }
