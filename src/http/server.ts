@@ -3,7 +3,7 @@
  * one clear line when a port is taken. The routes are added by the plugins next to this file.
  */
 
-import { unlink } from 'node:fs/promises'
+import { stat, unlink } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import Fastify, {
   type FastifyError,
@@ -165,6 +165,12 @@ export function listenMessage(
 }
 
 async function removeStaleSocket(path: string): Promise<void> {
+  // Connecting to an ordinary file is refused as well, and that must not be removed.
+  const isSocket = await stat(path).then(
+    file => file.isSocket(),
+    () => false,
+  )
+  if (!isSocket) return
   const refused = await new Promise<boolean>(resolve => {
     const probe = connect(path)
     probe.setTimeout(1_000, () => probe.destroy(new Error('no answer')))
