@@ -62,10 +62,23 @@ export function formatIpv4(word: number): string {
 export function parseIp(text: string): IpBits | null {
   const word = parseIpv4(text)
   if (word >= 0) return { family: 4, word }
-  if (text.length > 64 || !text.includes(':') || !ipaddr.IPv6.isValid(text)) return null
-  const words = ipaddr.IPv6.parse(text).parts
+  if (text.length > 64 || !text.includes(':')) return null
+  const hex = withHexTail(text)
+  if (hex === null || !ipaddr.IPv6.isValid(hex)) return null
+  const words = ipaddr.IPv6.parse(hex).parts
   if (isMapped(words)) return { family: 4, word: words[6]! * 65536 + words[7]! }
   return { family: 6, words }
+}
+
+/** `::ffff:192.0.2.7` as `::ffff:c000:207`: ipaddr.js would take `::192.0.2.7` for the same address. */
+function withHexTail(text: string): string | null {
+  const zone = text.indexOf('%')
+  const bare = zone < 0 ? text : text.slice(0, zone)
+  if (!bare.includes('.')) return bare
+  const tail = bare.lastIndexOf(':') + 1
+  const word = parseIpv4(bare.slice(tail))
+  if (word < 0) return null
+  return `${bare.slice(0, tail)}${(word >>> 16).toString(16)}:${(word & 0xffff).toString(16)}`
 }
 
 function isMapped(words: readonly number[]): boolean {
