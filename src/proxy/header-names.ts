@@ -78,8 +78,8 @@ export function headerName(name: string): HeaderName {
   }
   if (kept.size < keptMax && name.length <= 64) {
     // A piece of a head keeps the whole head alive: store a copy of its own.
-    const copy = Buffer.from(name, 'latin1').latin1Slice()
-    kept.set(copy, { lower: Buffer.from(lower, 'latin1').latin1Slice(), field: made.field })
+    const copy = Buffer.from(name, 'latin1').toString('latin1')
+    kept.set(copy, { lower: Buffer.from(lower, 'latin1').toString('latin1'), field: made.field })
   }
   return made
 }

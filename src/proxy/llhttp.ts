@@ -295,7 +295,7 @@ export class MessageParser {
     let text = ''
     let headers: readonly string[]
     if (pieces === null) {
-      const head = part.latin1Slice(0, headEnd)
+      const head = part.toString('latin1', 0, headEnd)
       const first = this.#headSpans > 0 && spans[0] === spanStart ? 3 : 0
       if (first > 0) text = head.slice(spans[1], (spans[1] ?? 0) + (spans[2] ?? 0))
       headers = cutPairs(head, first, this.#headSpans)
@@ -368,7 +368,7 @@ function addPieces(pieces: Piece[], part: Buffer, first: number, end: number): v
   for (let span = first; span < end; span += 3) {
     const kind = spans[span] ?? spanBody
     const at = spans[span + 1] ?? 0
-    const text = part.latin1Slice(at, at + (spans[span + 2] ?? 0))
+    const text = part.toString('latin1', at, at + (spans[span + 2] ?? 0))
     const last = pieces.at(-1)
     if (last !== undefined && last.kind === kind) last.text += text
     else pieces.push({ kind, text })

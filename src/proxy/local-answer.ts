@@ -76,7 +76,7 @@ export function answerText(
   wallMs: number,
 ): string {
   // Everything is written as Latin-1: a UTF-8 body goes as the text of its bytes.
-  const body = Buffer.from(answer.body, 'utf8').latin1Slice()
+  const body = Buffer.from(answer.body, 'utf8').toString('latin1')
   const reason = STATUS_CODES[answer.status] ?? ''
   let text = `HTTP/1.1 ${answer.status} ${reason}\r\n${dateLine(wallMs)}${linesOf(answer.headers)}`
   // 204 and 304 have no body, and so no length either.

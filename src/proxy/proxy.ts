@@ -78,13 +78,13 @@ export class ReverseProxy {
   async close(graceMs: number): Promise<void> {
     this.#context.draining = true
     this.#context.closing = true
-    const closed = new Promise<void>(resolve => this.#server.close(() => resolve()))
+    this.#server.close()
     for (const client of this.#clients) if (client.idle) client.endAndLinger()
-    await this.#idle(graceMs)
+    await this.#noClients(graceMs)
     for (const client of this.#clients) client.destroy()
+    await this.#noClients(Number.POSITIVE_INFINITY)
     this.#context.pool.close()
     if (this.#sweep) clearInterval(this.#sweep)
-    if (this.#server.listening || this.#clients.size > 0) await closed
   }
 
   get stats(): ProxyStats {
@@ -113,10 +113,10 @@ export class ReverseProxy {
   }
 
   /** Resolves once no client is connected, or after `graceMs`. */
-  #idle(graceMs: number): Promise<void> {
+  #noClients(graceMs: number): Promise<void> {
     if (this.#clients.size === 0) return Promise.resolve()
     return new Promise(resolve => {
-      const timer = setTimeout(resolve, graceMs)
+      const timer = Number.isFinite(graceMs) ? setTimeout(resolve, graceMs) : undefined
       this.#onIdle = () => {
         clearTimeout(timer)
         resolve()

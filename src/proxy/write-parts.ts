@@ -28,9 +28,9 @@ export function writeParts(
     return more
   }
   const whole = Buffer.allocUnsafe(before.length + body.length + after.length)
-  let at = whole.latin1Write(before, 0)
+  let at = whole.write(before, 0, 'latin1')
   at += body.copy(whole, at)
-  whole.latin1Write(after, at)
+  whole.write(after, at, 'latin1')
   return socket.write(whole)
 }
 

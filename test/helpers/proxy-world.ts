@@ -97,7 +97,7 @@ export class RawClient {
   constructor(port: number) {
     this.socket = connect({ port, host: '127.0.0.1' })
     this.socket.on('data', chunk => {
-      this.received += (chunk as Buffer).latin1Slice()
+      this.received += (chunk as Buffer).toString('latin1')
       this.#wake()
     })
     this.socket.on('end', () => {

@@ -24,7 +24,7 @@ async function recorder(answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok
     seen.push('')
     const index = seen.length - 1
     socket.on('data', chunk => {
-      text += chunk.latin1Slice()
+      text += chunk.toString('latin1')
       seen[index] = text
       if (text.endsWith('\r\n\r\n')) socket.write(answer)
     })
@@ -172,7 +172,7 @@ describe('proxy forwarding', () => {
     const upstream = await tcpUpstream(socket => {
       let text = ''
       socket.on('data', chunk => {
-        text += chunk.latin1Slice()
+        text += chunk.toString('latin1')
         if (!text.includes('0\r\n')) return
         seen.push(text)
         socket.write(

@@ -315,7 +315,7 @@ async function watched() {
   const lines: string[] = []
   const upstream = await tcpUpstream(socket => {
     socket.on('data', chunk => {
-      const text = chunk.latin1Slice()
+      const text = chunk.toString('latin1')
       for (const line of text.match(/[A-Z]+ \S+ HTTP\/1\.1/g) ?? []) lines.push(line)
       if (text.startsWith('GET /neighbour')) {
         socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nneighbour')
@@ -365,7 +365,7 @@ describe('hostile requests', () => {
     const upstream = await tcpUpstream(socket => {
       let text = ''
       socket.on('data', chunk => {
-        text += chunk.latin1Slice()
+        text += chunk.toString('latin1')
         if (!text.endsWith(smuggled)) return
         seen.push(text)
         socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
