@@ -3,7 +3,7 @@
  * the order in which they start and stop. What a part does is that part's business.
  *
  *   start  gossip port bound, core started -> telemetry, admin, api, proxy listen -> fleet joined
- *   stop   not ready, peers told -> proxy and api finish -> last totals, leave -> all closed
+ *   stop   not ready, peers told -> proxy and api finish -> last totals, leave, checkpoint -> closed
  */
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -28,6 +28,7 @@ import { Exporter } from './metrics/exporter.js'
 import { setLogLevel } from './metrics/logger.js'
 import type { Clock, Entropy, Random } from './ports.js'
 import { ReverseProxy } from './proxy/proxy.js'
+import { Checkpoint } from './sidecar/checkpoint.js'
 import { GossipKeys } from './sidecar/gossip-keys.js'
 import type { LiveRules } from './sidecar/live-rules.js'
 import { proxyOptions } from './sidecar/proxy-seam.js'
@@ -88,6 +89,7 @@ export class Sidecar {
     const node = await openNode(options, ports)
     const parts = makeParts(options, ports, node)
     node.start()
+    await parts.checkpoint?.restore()
     const listeners = makeListeners(options, ports, parts)
     let addresses: SidecarAddresses
     try {
@@ -97,6 +99,7 @@ export class Sidecar {
       throw error
     }
     node.join()
+    parts.checkpoint?.start()
     rules.start(next => node.perform(() => parts.engine.applyRules(next)))
     parts.keys.start(keys => node.perform(() => node.core.setKeyring(keys)))
     parts.readiness.rulesSettled()
@@ -118,14 +121,14 @@ export class Sidecar {
   /** Finishes what runs, for `drainTimeout` at most, tells the fleet, and closes everything. */
   async stop(): Promise<void> {
     const { config, rules } = this.#options
-    const { node, keys } = this.#parts
+    const { node, keys, checkpoint } = this.#parts
     this.drain()
     rules.stop()
     keys.stop()
     node.flush()
     await closeListeners(this.#listeners, config.drainTimeoutMs)
     node.flush()
-    await node.leave()
+    await Promise.all([node.leave(), checkpoint?.stop()])
     await Promise.all([node.close(), closeServers([this.#listeners.telemetry], apiGraceMs)])
     this.#ports.log.info('stopped')
   }
@@ -140,6 +143,8 @@ interface Parts {
   readonly readiness: Readiness
   readonly denials: DenialLog
   readonly keys: GossipKeys
+  /** Null: not configured. */
+  readonly checkpoint: Checkpoint | null
 }
 
 interface Listeners {
@@ -204,7 +209,21 @@ function makeParts(options: SidecarOptions, ports: SidecarPorts, node: GossipNod
     trusted: new CidrSet(networks),
     readiness: new Readiness({ clock, synced: () => engine.synced() }),
     keys: new GossipKeys(config.gossip.encryptionKeys, log),
+    checkpoint: makeCheckpoint(config, ports, node),
   }
+}
+
+function makeCheckpoint(
+  { counters }: SidecarConfig,
+  { log }: SidecarPorts,
+  node: GossipNode,
+): Checkpoint | null {
+  if (counters.checkpointPath === null) return null
+  return new Checkpoint(counters.checkpointPath, {
+    log,
+    exportTotals: () => node.perform((now, wall) => node.core.exportTotals(now, wall)),
+    importTotals: bytes => node.perform((now, wall) => node.core.importTotals(bytes, now, wall)),
+  })
 }
 
 function makeJwt(config: SidecarConfig, { log, clock }: SidecarPorts): JwtVerifier | null {

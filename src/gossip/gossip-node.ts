@@ -24,6 +24,8 @@ import { defaultAdvertiseHost, formatAddress } from './socket-address.js'
 const deadNodeReclaimTimeMs = 10_000
 /** Buffers below this lose packets when a pod pauses for a moment; worth a warning. */
 const receiveBufferLowBytes = 400_000
+/** How long the first state pull is waited for, in milliseconds (product.md §6). */
+const syncTimeoutMs = 2_000
 /** A leave is told within two to four gossip rounds of 200 ms in fleets below a hundred. */
 const leaveTimeoutMs = 700
 /** Node names are cut to leave room for the suffix within memberlist's 128 bytes. */
@@ -63,6 +65,7 @@ export class GossipNode {
   readonly #rejoiner: Rejoiner
   readonly #log: Logger
   #onLeft: (() => void) | null = null
+  #syncTimer: NodeJS.Timeout | null = null
 
   private constructor(options: GossipNodeOptions, ports: GossipNodePorts, sockets: GossipSockets) {
     const { clock, random, entropy } = ports
@@ -96,7 +99,7 @@ export class GossipNode {
     )
     this.#rejoiner = new Rejoiner(this.advertise, {
       random,
-      alive: () => this.#aliveAddresses(clock.monotonicMs()),
+      alive: () => this.#aliveAddresses(),
       join: addresses => this.perform(now => this.core.join(addresses, now)),
     })
     if (sockets.receiveBufferBytes < receiveBufferLowBytes) {
@@ -120,6 +123,9 @@ export class GossipNode {
   /** Joins in: time runs, packets are read, peers are looked for. */
   join(): void {
     this.#driver.start()
+    // Until the first state is in, the core admits an even share only; alone, there is none to wait for.
+    if (this.#discoveries.length === 0) this.#assumeSynced()
+    else this.#syncTimer = setTimeout(() => this.#assumeSynced(), syncTimeoutMs)
     this.#rejoiner.start()
     for (const discovery of this.#discoveries) {
       discovery.start({
@@ -150,8 +156,7 @@ export class GossipNode {
 
   /** Says goodbye; resolves when that was told often enough, or after a bounded time. */
   async leave(): Promise<void> {
-    this.#rejoiner.stop()
-    for (const discovery of this.#discoveries) discovery.stop()
+    this.#stopLooking()
     await new Promise<void>(resolve => {
       const late = setTimeout(resolve, leaveTimeoutMs)
       this.#onLeft = () => {
@@ -164,9 +169,18 @@ export class GossipNode {
 
   /** Closes the sockets without another word. */
   async close(): Promise<void> {
+    this.#stopLooking()
+    await this.#driver.close()
+  }
+
+  #stopLooking(): void {
+    if (this.#syncTimer !== null) clearTimeout(this.#syncTimer)
     this.#rejoiner.stop()
     for (const discovery of this.#discoveries) discovery.stop()
-    await this.#driver.close()
+  }
+
+  #assumeSynced(): void {
+    this.perform(() => this.core.assumeSynced())
   }
 
   #found(discovery: Discovery, discovered: Discovered): void {
@@ -176,9 +190,9 @@ export class GossipNode {
     this.#rejoiner.setSeeds(seeds)
   }
 
-  #aliveAddresses(monotonicMs: number): Address[] {
+  #aliveAddresses(): Address[] {
     return this.core
-      .members(monotonicMs)
+      .members()
       .filter(member => member.state === 'alive' && !member.self)
       .map(member => member.address)
   }
