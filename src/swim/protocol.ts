@@ -138,8 +138,9 @@ export class Swim {
 
   // --- input
 
-  /** One datagram, from the socket address it came from. The bytes are not kept. */
+  /** One datagram, from the socket address it came from. Not read before the start. */
   handlePacket(bytes: Uint8Array, from: Address, nowMs: number): void {
+    if (this.#running === null) return
     const { effects, options, wire } = this.#context
     effects.stats.packetsIn += 1
     effects.stats.packetBytesIn += bytes.length
@@ -158,7 +159,7 @@ export class Swim {
 
   /** A peer connected; null: close at once. */
   acceptStream(from: Address, nowMs: number): StreamId | null {
-    return this.#exchanges.accept(from, nowMs)
+    return this.#running === null ? null : this.#exchanges.accept(from, nowMs)
   }
 
   handleStreamData(stream: StreamId, bytes: Uint8Array, nowMs: number): void {
@@ -248,6 +249,12 @@ export class Swim {
     const entry = this.#context.table.get(this.#context.options.name)
     assert(entry !== undefined, 'self is known from the start on')
     return entry.member
+  }
+
+  /** Moves whenever a suspicion begins or is cleared: changes of state without an effect. */
+  suspicionChanges(): number {
+    const { suspicions, suspicionsCleared } = this.#context.effects.stats
+    return suspicions + suspicionsCleared
   }
 
   /** 0 is healthy, `awarenessMaxMultiplier` - 1 the worst. */

@@ -29,6 +29,10 @@ export const dropReasons = [
   'addressMalformed',
   /** An alive whose versions are not six bytes with 0 < pmin <= pmax. */
   'versionsMalformed',
+  /** An alive without a name, or with one of more than 1024 characters. */
+  'nameMalformed',
+  /** An alive with more than 4096 bytes of meta; 512 is what a node may announce. */
+  'metaTooLarge',
   /** An incarnation far above anything its owner can have announced. */
   'incarnationImplausible',
   /** The delegate refused the member. */

@@ -27,6 +27,7 @@ import {
   type Alive,
   type Dead,
   memberStateOf,
+  metaBytesMax,
   type NodeRecord,
   type Suspect,
   versionsBytes,
@@ -36,6 +37,10 @@ import type { DropReason } from './stats.js'
 import { Suspicion } from './suspicion.js'
 
 const empty = new Uint8Array(0)
+
+/** Bounds of what is stored for others. The original has none; its senders stay far below. */
+const nameLengthMax = 1024
+const receivedMetaBytesMax = 8 * metaBytesMax
 
 export class Transitions {
   readonly #context: SwimContext
@@ -216,6 +221,8 @@ export class Transitions {
     if (isImplausible(alive.incarnation, known?.member.incarnation ?? 0)) {
       return 'incarnationImplausible'
     }
+    if (alive.node === '' || alive.node.length > nameLengthMax) return 'nameMalformed'
+    if ((alive.meta?.length ?? 0) > receivedMetaBytesMax) return 'metaTooLarge'
     const isNews = known === undefined || !sameAddress(known.member, alive)
     const host = hostOf(alive.addressBytes ?? empty)
     if (isNews && host !== null && options.allowed?.(host) === false) return 'notAllowed'

@@ -56,9 +56,10 @@ class Stage {
     while (this.#nowMs < untilMs && this.times.dead === 0) {
       this.#nowMs = Math.max(this.#nowMs, swim.nextDeadlineMs())
       swim.advance(this.#nowMs)
-      for (const effect of swim.takeEffects()) this.#handle(effect)
+      // Before the effects: the ack of the next probe already mends the score.
       const silent = swim.member('stub-5' as never)
       if (silent?.state === 'suspect' && this.times.suspected === 0) this.#confirm()
+      for (const effect of swim.takeEffects()) this.#handle(effect)
     }
   }
 
