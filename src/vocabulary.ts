@@ -1,3 +1,5 @@
+import type { WindowClock } from './lib/window-clock.js'
+
 /** Names and ids that several rooms of the core share. Nothing here has behaviour. */
 
 declare const brand: unique symbol
@@ -21,3 +23,18 @@ export interface Address {
 
 /** How a request reached the limiter; a closed set, used as a metric label. */
 export type DecisionInterface = 'proxy' | 'check' | 'auth'
+
+/** How a counter's totals become a level; part of the counter's identity. */
+export type CounterFamily = 'bucket' | 'fixed' | 'sliding' | 'log' | 'gauge'
+
+/** The numbers under which a counter is read at present; two pods may differ in them for a while. */
+export interface CounterShape {
+  readonly family: CounterFamily
+  /** Burst of a bucket, limit of a window or gauge: units, > 0. */
+  readonly capacity: number
+  /** Bucket: milliseconds to refill one unit. Window, log: length in milliseconds. Gauge: 0. */
+  readonly periodMs: number
+  /** Windows only. */
+  readonly clock: WindowClock | null
+  readonly onPartition: 'open' | 'share' | 'closed'
+}

@@ -1,0 +1,461 @@
+/**
+ * Every counter this pod knows: found by rule identity and key text, or by the 64-bit id that pods use
+ * between them. Fixed size, allocated once; when it is full only counters that are back to untouched make
+ * room. Holds usage and says how much of it there is; the limiter decides, the replicator sends.
+ */
+import { assert } from '../lib/assert.js'
+import { bucketTat, bucketUsed } from '../lib/bucket-level.js'
+import type { CounterShape, OriginId } from '../vocabulary.js'
+import { CounterIds, counterIdText, longKeyDigest, parseCounterId } from './counter-id.js'
+import { type CounterPart, counterParts } from './counter-parts.js'
+import { Demand } from './demand.js'
+import { bucketFamily, familyCode, gaugeFamily, logFamily } from './family.js'
+import { KeyIndex, TextHash } from './key-index.js'
+import { levelResetMs, levelWaitMs } from './level-forecast.js'
+import { Levels } from './levels.js'
+import { OriginEntries } from './origin-entries.js'
+import { OriginRegistry, originDeparted } from './origin-registry.js'
+import { Overshoot } from './overshoot.js'
+import { SendQueue } from './send-queue.js'
+import { ShapeList } from './shape-list.js'
+import { SlicePool } from './slice-pool.js'
+import { SlotColumns } from './slot-columns.js'
+import { divideUsage, type FleetView, splitFraction, wholeFleet } from './split.js'
+
+export interface CounterTableOptions {
+  /** Counters tracked exactly, 1..16777216. */
+  readonly keysMax: number
+  /** Secret of the counter ids; null: derived from `label`. */
+  readonly secret: Uint8Array | null
+  readonly label: string
+  /** 8 random bytes for the local hash. */
+  readonly seed: Uint8Array
+}
+
+/** Longest key text that is kept as it is, characters: a header may not fill the memory. */
+const keyLengthMax = 256
+/** A full table looks at this many slots for one that may go before it gives up. */
+const evictionLooksMax = 64
+
+export class CounterTable {
+  readonly slots: SlotColumns
+  readonly entries: OriginEntries
+  readonly origins = new OriginRegistry()
+  readonly shapes = new ShapeList()
+  readonly slices: SlicePool
+  readonly levels: Levels
+  readonly demand: Demand
+  readonly queue: SendQueue
+  readonly overshoot = new Overshoot()
+  /** Counters that gave their place to new ones. */
+  evictions = 0
+  /** Times no place could be found for a counter. */
+  tableFull = 0
+  #fleet: FleetView = wholeFleet
+  readonly #ids: CounterIds
+  readonly #hash: TextHash
+  readonly #byText: KeyIndex
+  readonly #byId: KeyIndex
+  readonly #identities = new Map<string, number>()
+  readonly #identityTexts: string[] = []
+  #hand = 0
+
+  constructor(options: CounterTableOptions) {
+    const { keysMax } = options
+    this.slots = new SlotColumns(keysMax)
+    this.entries = new OriginEntries(Math.max(1024, keysMax * 3))
+    this.slices = new SlicePool(Math.max(4096, keysMax * 2))
+    this.levels = new Levels(this)
+    this.demand = new Demand(this)
+    this.queue = new SendQueue(this)
+    this.#ids = new CounterIds(options.secret, options.label)
+    this.#hash = new TextHash(options.seed)
+    this.seed = new DataView(options.seed.buffer, options.seed.byteOffset).getUint32(4)
+    this.#byText = new KeyIndex(keysMax, this.slots.textHash)
+    this.#byId = new KeyIndex(keysMax, this.slots.idLo)
+  }
+
+  get fleet(): FleetView {
+    return this.#fleet
+  }
+
+  set fleet(fleet: FleetView) {
+    this.#fleet = fleet
+  }
+
+  /** Random 32 bits of this process. */
+  readonly seed: number
+  /** Whose own totals these are; set by the replicator. */
+  self = -1
+  /** The node that speaks for an origin; set by the replicator. */
+  nodeOf: (origin: OriginId) => string | null = () => null
+  /** Typical age of other pods' news, milliseconds; the replicator keeps it up to date. */
+  lagMs = 2
+
+  get pods(): number {
+    return this.queue.pods
+  }
+
+  get splitSinceMs(): number {
+    return this.#fleet.splitSinceMs
+  }
+
+  used(slot: number, monotonicMs: number, wallMs: number): number {
+    return this.levels.used(slot, monotonicMs, wallMs)
+  }
+
+  ownUsage(slot: number): number {
+    return this.levels.ownUsage(slot)
+  }
+
+  offer(slot: number, units: number, monotonicMs: number): void {
+    this.demand.offer(slot, units, monotonicMs)
+  }
+
+  ownDemand(slot: number, monotonicMs: number): number {
+    return this.demand.plausible(slot, this.demand.own(slot, monotonicMs))
+  }
+
+  othersDemand(slot: number, monotonicMs: number): number {
+    return this.demand.others(slot, monotonicMs)
+  }
+
+  consume(slot: number, units: number, monotonicMs: number, wallMs: number): void {
+    this.levels.consume(slot, units, monotonicMs, wallMs)
+  }
+
+  giveBack(slot: number, units: number, monotonicMs: number, wallMs: number): number {
+    return this.levels.giveBack(slot, units, monotonicMs, wallMs)
+  }
+
+  noteChange(slot: number, room: number, monotonicMs: number): void {
+    this.queue.note(slot, room, monotonicMs)
+  }
+
+  hasSurplus(slot: number): boolean {
+    return this.slots.family[slot] === bucketFamily
+  }
+
+  waitMs(slot: number, units: number, monotonicMs: number, wallMs: number): number {
+    return levelWaitMs(this, slot, units, monotonicMs, wallMs)
+  }
+
+  resetMs(slot: number, monotonicMs: number, wallMs: number): number {
+    return levelResetMs(this, slot, monotonicMs, wallMs)
+  }
+
+  /** A small number for a rule's identity text; the same for the same text, across reloads. */
+  identityOf(text: string): number {
+    let identity = this.#identities.get(text)
+    if (identity === undefined) {
+      identity = this.#identityTexts.push(text) - 1
+      this.#identities.set(text, identity)
+    }
+    return identity
+  }
+
+  shapeOf(shape: CounterShape): number {
+    return this.shapes.numberOf(shape)
+  }
+
+  /** The slot of a key, -1 when this pod does not know it. */
+  find(identity: number, text: string): number {
+    const key = text.length > keyLengthMax ? longKeyDigest(text) : text
+    const hash = this.#hash.of(identity, key)
+    return this.#findText(hash, identity, key)
+  }
+
+  /**
+   * The slot of a key, found or made, with `shape` in force; -1 when the table is full of counters that
+   * may not go.
+   */
+  open(identity: number, text: string, shape: number, monotonicMs: number, wallMs: number): number {
+    const key = text.length > keyLengthMax ? longKeyDigest(text) : text
+    const hash = this.#hash.of(identity, key)
+    let slot = this.#findText(hash, identity, key)
+    if (slot < 0) slot = this.#adopt(hash, identity, key, shape, monotonicMs, wallMs)
+    if (slot >= 0) this.touch(slot, shape, monotonicMs, wallMs)
+    return slot
+  }
+
+  /** The slot of an id that a peer named, found or made. */
+  openById(hi: number, lo: number, shape: number, monotonicMs: number, wallMs: number): number {
+    let slot = this.findById(hi, lo)
+    if (slot >= 0) {
+      const known = this.slots.identity[slot] as number
+      // A counter with a local rule keeps the local numbers; another takes the sender's.
+      const kept = known >= 0 ? (this.slots.shape[slot] as number) : shape
+      if (familyCode(this.shapes.at(shape).family) !== this.slots.family[slot]) return -1
+      this.touch(slot, kept, monotonicMs, wallMs)
+      return slot
+    }
+    slot = this.#make(hi, lo, shape, monotonicMs, wallMs)
+    return slot
+  }
+
+  findById(hi: number, lo: number): number {
+    const slots = this.slots
+    for (let place = this.#byId.first(lo); ; place = this.#byId.next(place)) {
+      const slot = this.#byId.at(place)
+      if (slot < 0) return -1
+      if (slots.idLo[slot] === lo && slots.idHi[slot] === hi) return slot
+    }
+  }
+
+  /** Puts the shape and the fleet's present split in force, carrying over what is used. */
+  touch(slot: number, shape: number, monotonicMs: number, wallMs: number): void {
+    const slots = this.slots
+    if (slots.shape[slot] === shape && slots.split[slot] === this.#fleet.number) return
+    this.#rebase(slot, shape, monotonicMs, wallMs)
+  }
+
+  #findText(hash: number, identity: number, key: string): number {
+    const slots = this.slots
+    const index = this.#byText
+    for (let place = index.first(hash); ; place = index.next(place)) {
+      const slot = index.at(place)
+      if (slot < 0) return -1
+      if (
+        slots.textHash[slot] === hash &&
+        slots.identity[slot] === identity &&
+        slots.key[slot] === key
+      ) {
+        return slot
+      }
+    }
+  }
+
+  /** First sight of a key here: joins what peers already said of it, or makes a slot. */
+  #adopt(
+    hash: number,
+    identity: number,
+    key: string,
+    shape: number,
+    monotonicMs: number,
+    wallMs: number,
+  ): number {
+    const { hi, lo } = this.#ids.of(this.#identityTexts[identity] as string, key)
+    let slot = this.findById(hi, lo)
+    if (slot >= 0) {
+      const same = this.slots.family[slot] === familyCode(this.shapes.at(shape).family)
+      if (!same || this.slots.identity[slot] !== -1) return -1
+    } else {
+      slot = this.#make(hi, lo, shape, monotonicMs, wallMs)
+      if (slot < 0) return -1
+    }
+    this.slots.identity[slot] = identity
+    this.slots.key[slot] = key
+    this.slots.textHash[slot] = hash
+    this.#byText.insert(slot)
+    return slot
+  }
+
+  #make(hi: number, lo: number, shape: number, monotonicMs: number, wallMs: number): number {
+    let slot = this.slots.take(monotonicMs)
+    if (slot < 0) {
+      if (this.#evictOne(monotonicMs, wallMs)) slot = this.slots.take(monotonicMs)
+      if (slot < 0) {
+        this.tableFull++
+        return -1
+      }
+    }
+    const slots = this.slots
+    slots.idHi[slot] = hi
+    slots.idLo[slot] = lo
+    const numbers = this.shapes.at(shape)
+    slots.family[slot] = familyCode(numbers.family)
+    slots.shape[slot] = shape
+    slots.split[slot] = this.#fleet.number
+    this.#setNumbers(slot, numbers)
+    if (numbers.clock !== null) slots.level[slot] = numbers.clock.idAt(wallMs)
+    this.#byId.insert(slot)
+    return slot
+  }
+
+  #setNumbers(slot: number, shape: CounterShape): void {
+    const slots = this.slots
+    const fraction = splitFraction(this.#fleet, shape.onPartition)
+    const capacity = shape.capacity * fraction
+    const isBucket = slots.family[slot] === bucketFamily
+    slots.capacity[slot] = capacity
+    slots.periodMs[slot] = isBucket ? shape.periodMs / fraction : shape.periodMs
+    slots.rate[slot] = isBucket
+      ? fraction / shape.periodMs
+      : shape.periodMs > 0
+        ? capacity / shape.periodMs
+        : 0
+  }
+
+  #rebase(slot: number, shape: number, monotonicMs: number, wallMs: number): void {
+    const slots = this.slots
+    const after = this.shapes.at(shape)
+    const before = this.shapes.at(slots.shape[slot] as number)
+    const used = this.levels.published(slot, monotonicMs, wallMs)
+    const wholeRate = slots.family[slot] === bucketFamily ? 1 / before.periodMs : 0
+    const fractionBefore = wholeRate > 0 ? (slots.capacity[slot] as number) / before.capacity : 1
+    slots.shape[slot] = shape
+    slots.split[slot] = this.#fleet.number
+    this.#setNumbers(slot, after)
+    if (slots.family[slot] === bucketFamily) {
+      const fractionAfter = splitFraction(this.#fleet, after.onPartition)
+      const carried =
+        Math.abs(fractionAfter - fractionBefore) < 1e-9
+          ? used
+          : divideUsage(slots, slot, {
+              used,
+              before: fractionBefore,
+              after: fractionAfter,
+              wholeRate,
+              wholeCapacity: before.capacity,
+              nowMs: monotonicMs,
+            })
+      slots.level[slot] = bucketTat(carried, monotonicMs, slots.periodMs[slot] as number)
+    } else if (before.clock !== null && after.clock !== null) {
+      const moved =
+        before.clock.lengthMs !== after.clock.lengthMs ||
+        before.clock.timezone !== after.clock.timezone
+      if (moved) this.#moveWindow(slot, after.clock.idAt(wallMs))
+    }
+  }
+
+  /** The present window's usage enters a window of other length; what came before is left behind. */
+  #moveWindow(slot: number, id: number): void {
+    const { slots, entries } = this
+    const present = slots.level[slot] as number
+    let entry = slots.firstEntry[slot] as number
+    for (; entry >= 0; entry = entries.next[entry] as number) {
+      entries.mark[entry] = entries.mark[entry] === present ? id : id - 2
+      entries.tail[entry] = 0
+    }
+    slots.level[slot] = id
+    slots.previous[slot] = 0
+    this.levels.sumOthers(slot)
+  }
+
+  idText(slot: number): string {
+    return counterIdText(this.slots.idHi[slot] as number, this.slots.idLo[slot] as number)
+  }
+
+  findByIdText(text: string): number {
+    const id = parseCounterId(text)
+    return id === null ? -1 : this.findById(id.hi, id.lo)
+  }
+
+  parts(slot: number, monotonicMs: number): CounterPart[] {
+    return counterParts(this, slot, monotonicMs)
+  }
+
+  countKeys(): readonly number[] {
+    const counts = new Array<number>(this.#identityTexts.length).fill(0)
+    const { slots } = this
+    for (let slot = 0; slot < slots.slotsMax; slot++) {
+      const identity = slots.identity[slot] as number
+      if (slots.isTaken(slot) && identity >= 0) counts[identity] = (counts[identity] as number) + 1
+    }
+    return counts
+  }
+
+  overshootRatio(identity: number, monotonicMs: number): number {
+    return this.overshoot.of(identity, monotonicMs)
+  }
+
+  /** Forgets one counter that is back to untouched, if a few looks find one. */
+  #evictOne(monotonicMs: number, wallMs: number): boolean {
+    for (let look = 0; look < evictionLooksMax; look++) {
+      const slot = this.#hand
+      this.#hand = (this.#hand + 1) % this.slots.slotsMax
+      if (!this.slots.isTaken(slot) || !this.#mayGo(slot, monotonicMs, wallMs)) continue
+      this.evictions++
+      this.forget(slot)
+      return true
+    }
+    return false
+  }
+
+  /** Nothing used, nothing in flight, nothing to tell: forgetting it hands nothing out. */
+  #mayGo(slot: number, monotonicMs: number, wallMs: number): boolean {
+    const slots = this.slots
+    if ((slots.reserved[slot] as number) > 0 || slots.queue[slot] !== 0) return false
+    if ((slots.repeats[slot] as number) > 0) return false
+    if (this.levels.published(slot, monotonicMs, wallMs) > 0) return false
+    if (slots.family[slot] !== bucketFamily && slots.family[slot] !== gaugeFamily) {
+      return (slots.previous[slot] as number) + (slots.othersPrevious[slot] as number) <= 0
+    }
+    // A gauge's own totals stay while peers could still count it in flight.
+    return monotonicMs - (slots.sentAt[slot] as number) > 1000
+  }
+
+  /** After news: how far beyond the limit the fleet has gone, as a part of the limit. */
+  noteOvershoot(slot: number, monotonicMs: number): void {
+    const { slots } = this
+    if (slots.family[slot] !== bucketFamily || (slots.identity[slot] as number) < 0) return
+    const capacity = slots.capacity[slot] as number
+    const used = bucketUsed(
+      slots.level[slot] as number,
+      monotonicMs,
+      slots.periodMs[slot] as number,
+    )
+    if (used > capacity)
+      this.overshoot.note(slots.identity[slot] as number, used / capacity - 1, monotonicMs)
+  }
+
+  forget(slot: number): void {
+    const { slots, entries, slices } = this
+    if ((slots.identity[slot] as number) >= 0) this.#byText.remove(slot)
+    this.#byId.remove(slot)
+    let entry = slots.firstEntry[slot] as number
+    while (entry >= 0) {
+      const next = entries.next[entry] as number
+      this.#releaseEntry(entry)
+      entry = next
+    }
+    if (slots.family[slot] === logFamily) {
+      slices.dropUntil(slots.ownLog[slot] as number, Number.POSITIVE_INFINITY)
+      slices.dropUntil(slots.othersLog[slot] as number, Number.POSITIVE_INFINITY)
+    }
+    slots.release(slot)
+  }
+
+  #releaseEntry(entry: number): void {
+    const origin = this.entries.origin[entry] as number
+    this.origins.entries[origin] = (this.origins.entries[origin] as number) - 1
+    this.slices.dropUntil(this.entries.log[entry] as number, Number.POSITIVE_INFINITY)
+    this.entries.release(entry)
+  }
+
+  /** A departed origin's demand is gone at once, what it had in flight is free; its usage stays. */
+  originDeparted(origin: number, monotonicMs: number): void {
+    this.origins.state[origin] = originDeparted
+    const { slots, entries } = this
+    for (let slot = 0; slot < slots.slotsMax; slot++) {
+      if (!slots.isTaken(slot)) continue
+      const entry = entries.find(slots.firstEntry[slot] as number, origin)
+      if (entry < 0) continue
+      entries.demand[entry] = 0
+      this.demand.sumOthers(slot, monotonicMs)
+      if (slots.family[slot] === gaugeFamily) this.levels.sumOthers(slot)
+    }
+  }
+
+  /** Checks that the indexes and lists agree; for tests and simulation. */
+  assertInvariants(): void {
+    const { slots, entries } = this
+    let listed = 0
+    let taken = 0
+    for (let slot = 0; slot < slots.slotsMax; slot++) {
+      if (!slots.isTaken(slot)) continue
+      taken++
+      const found = this.findById(slots.idHi[slot] as number, slots.idLo[slot] as number)
+      assert(found === slot, 'a slot is found by its id')
+      const key = slots.key[slot]
+      if (typeof key === 'string') {
+        const byText = this.find(slots.identity[slot] as number, key)
+        assert(byText === slot, 'a slot with a key is found by it')
+      }
+      let entry = slots.firstEntry[slot] as number
+      for (; entry >= 0; entry = entries.next[entry] as number) listed++
+    }
+    assert(taken === slots.used, 'every slot is taken or free')
+    assert(listed === entries.used, 'every entry belongs to one slot')
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * How much each pod is asked for: a decaying average of offers, denied ones included (counters.md §3). Own
+ * demand moves with every request; the others' is what they publish, bounded to what is plausible, held
+ * while it is fresh and faded out when they fall silent. Rates are units per millisecond.
+ */
+import type { OriginEntries } from './origin-entries.js'
+import { type OriginRegistry, originDeparted, originSilent } from './origin-registry.js'
+import type { SlotColumns } from './slot-columns.js'
+
+/** Time constant of the average, milliseconds (counters.md §3). */
+export const demandTauMs = 300
+/** Others' demand stands unchanged this long after it was published, then it fades. */
+export const demandHoldMs = 250
+/** One pod's demand counts for at most this many times the limit's rate: a retry storm buys no share. */
+export const plausibleRates = 2
+
+export class Demand {
+  readonly #slots: SlotColumns
+  readonly #entries: OriginEntries
+  readonly #origins: OriginRegistry
+
+  constructor(parts: {
+    readonly slots: SlotColumns
+    readonly entries: OriginEntries
+    readonly origins: OriginRegistry
+  }) {
+    this.#slots = parts.slots
+    this.#entries = parts.entries
+    this.#origins = parts.origins
+  }
+
+  /** Counts an offer of `units` >= 0 to this pod. */
+  offer(slot: number, units: number, monotonicMs: number): void {
+    const slots = this.#slots
+    slots.ownDemand[slot] = this.own(slot, monotonicMs) + units / demandTauMs
+    slots.ownDemandAt[slot] = monotonicMs
+    slots.offered[slot] = (slots.offered[slot] as number) + units
+  }
+
+  /** Own demand now, not bounded. */
+  own(slot: number, monotonicMs: number): number {
+    const demand = this.#slots.ownDemand[slot] as number
+    if (demand === 0) return 0
+    return demand * faded(monotonicMs - (this.#slots.ownDemandAt[slot] as number), 0)
+  }
+
+  /** Demand of all others now. */
+  others(slot: number, monotonicMs: number): number {
+    const demand = this.#slots.othersDemand[slot] as number
+    if (demand === 0) return 0
+    const age = monotonicMs - (this.#slots.othersDemandAt[slot] as number)
+    return age <= demandHoldMs ? demand : demand * faded(age, demandHoldMs)
+  }
+
+  /** What of a pod's demand counts. A gauge has no rate and knows no such bound. */
+  plausible(slot: number, demand: number): number {
+    const rate = this.#slots.rate[slot] as number
+    return rate > 0 ? Math.min(demand, plausibleRates * rate) : demand
+  }
+
+  /** Adds the others' demand up; after news. Walks the counter's origins. */
+  sumOthers(slot: number, monotonicMs: number): void {
+    const slots = this.#slots
+    const entries = this.#entries
+    let sum = 0
+    let entry = slots.firstEntry[slot] as number
+    for (; entry >= 0; entry = entries.next[entry] as number) {
+      const demand = entries.demand[entry] as number
+      if (demand === 0) continue
+      const state = this.#origins.state[entries.origin[entry] as number]
+      if (state === originDeparted || state === originSilent) continue
+      const age = monotonicMs - (entries.publishedAt[entry] as number)
+      sum += this.plausible(slot, demand) * faded(age, demandHoldMs)
+    }
+    slots.othersDemand[slot] = sum
+    slots.othersDemandAt[slot] = monotonicMs
+  }
+}
+
+/** What is left of a demand `ageMs` after it was last confirmed. */
+export function faded(ageMs: number, holdMs: number): number {
+  const quietMs = ageMs - holdMs
+  if (quietMs <= 0) return 1
+  return quietMs > 12 * demandTauMs ? 0 : Math.exp(-quietMs / demandTauMs)
+}

@@ -1,0 +1,224 @@
+/**
+ * How much of a counter the fleet has used, as this pod sees it: one arithmetic per family over the same
+ * columns. Own consumption shows at once, others' when news brings it. Nothing here decides or sends.
+ */
+import { bucketCharged, bucketUsed } from '../lib/bucket-level.js'
+import type { WindowClock } from '../lib/window-clock.js'
+import { bucketFamily, fixedFamily, gaugeFamily, logFamily, slicesPerWindow } from './family.js'
+import type { OriginEntries } from './origin-entries.js'
+import { type OriginRegistry, originDeparted } from './origin-registry.js'
+import type { ShapeList } from './shape-list.js'
+import type { SlicePool } from './slice-pool.js'
+import type { SlotColumns } from './slot-columns.js'
+
+/** A log keeps single moments up to this fraction of its window apart only when there are many. */
+const ownLogNodesMin = 256
+
+export class Levels {
+  readonly #slots: SlotColumns
+  readonly #entries: OriginEntries
+  readonly #origins: OriginRegistry
+  readonly #shapes: ShapeList
+  readonly #slices: SlicePool
+  /** Units that were owed beyond the bound and are not collected any more. */
+  debtForgiven = 0
+
+  constructor(parts: {
+    readonly slots: SlotColumns
+    readonly entries: OriginEntries
+    readonly origins: OriginRegistry
+    readonly shapes: ShapeList
+    readonly slices: SlicePool
+  }) {
+    this.#slots = parts.slots
+    this.#entries = parts.entries
+    this.#origins = parts.origins
+    this.#shapes = parts.shapes
+    this.#slices = parts.slices
+  }
+
+  /** Units in use now, reservations included; may exceed the capacity (a debt), never negative. */
+  used(slot: number, monotonicMs: number, wallMs: number): number {
+    return this.published(slot, monotonicMs, wallMs) + (this.#slots.reserved[slot] as number)
+  }
+
+  /** As `used`, without the reservations of requests in flight. */
+  published(slot: number, monotonicMs: number, wallMs: number): number {
+    const slots = this.#slots
+    const family = slots.family[slot] as number
+    if (family === bucketFamily) {
+      return bucketUsed(slots.level[slot] as number, monotonicMs, slots.periodMs[slot] as number)
+    }
+    if (family === gaugeFamily) return Math.max(0, this.#present(slot))
+    if (family === logFamily) {
+      this.#dropOld(slot, wallMs)
+      return Math.max(0, (slots.previous[slot] as number) + (slots.othersUsed[slot] as number))
+    }
+    const clock = this.clock(slot)
+    this.roll(slot, clock.idAt(wallMs))
+    const present = this.#present(slot)
+    if (family === fixedFamily) return Math.max(0, present)
+    const length = clock.endMs(wallMs) - clock.startMs(wallMs)
+    const before = (slots.previous[slot] as number) + (slots.othersPrevious[slot] as number)
+    const bounded = Math.min(before, 2 * (slots.capacity[slot] as number))
+    return Math.max(0, slidingUsage(bounded, present, wallMs - clock.startMs(wallMs), length))
+  }
+
+  clock(slot: number): WindowClock {
+    return this.#shapes.clock(this.#slots.shape[slot] as number)
+  }
+
+  /** Own usage as it is published: of the epoch, or of the present window. */
+  ownUsage(slot: number): number {
+    return (this.#slots.consumed[slot] as number) - (this.#slots.returned[slot] as number)
+  }
+
+  #present(slot: number): number {
+    return this.ownUsage(slot) + (this.#slots.othersUsed[slot] as number)
+  }
+
+  /** Takes `units` > 0. */
+  consume(slot: number, units: number, monotonicMs: number, wallMs: number): void {
+    const slots = this.#slots
+    const family = slots.family[slot] as number
+    if (family === bucketFamily) {
+      if ((slots.level[slot] as number) <= monotonicMs) {
+        slots.fullBase[slot] = this.ownUsage(slot)
+        slots.fullAt[slot] = monotonicMs
+      }
+      this.chargeBucket(slot, units, monotonicMs, monotonicMs)
+    } else if (family === logFamily) {
+      this.#dropOld(slot, wallMs)
+      const length = slots.periodMs[slot] as number
+      const fine = (slots.capacity[slot] as number) <= ownLogNodesMin
+      const resolutionMs = fine ? 0 : length / ownLogNodesMin
+      slots.ownLog[slot] = this.#slices.append(
+        slots.ownLog[slot] as number,
+        wallMs,
+        units,
+        resolutionMs,
+      )
+      slots.previous[slot] = (slots.previous[slot] as number) + units
+    } else if (family !== gaugeFamily) {
+      this.roll(slot, this.clock(slot).idAt(wallMs))
+    }
+    slots.consumed[slot] = (slots.consumed[slot] as number) + units
+  }
+
+  /** Gives up to `units` > 0 back, never beyond untouched; returns what was given back. */
+  giveBack(slot: number, units: number, monotonicMs: number, wallMs: number): number {
+    const slots = this.#slots
+    const family = slots.family[slot] as number
+    let given = Math.min(units, this.published(slot, monotonicMs, wallMs))
+    if (family === bucketFamily) {
+      const back = given * (slots.periodMs[slot] as number)
+      slots.level[slot] = (slots.level[slot] as number) - back
+    } else if (family === logFamily) {
+      given = this.#slices.giveBack(slots.ownLog[slot] as number, given)
+      slots.previous[slot] = (slots.previous[slot] as number) - given
+    } else if (family === gaugeFamily) {
+      given = Math.min(given, Math.max(0, this.ownUsage(slot)))
+    }
+    slots.returned[slot] = (slots.returned[slot] as number) + given
+    return given
+  }
+
+  /** Charges a bucket as of an earlier moment; a debt beyond one capacity is forgiven and counted. */
+  chargeBucket(slot: number, units: number, asOfMs: number, monotonicMs: number): void {
+    const slots = this.#slots
+    const unitMs = slots.periodMs[slot] as number
+    const asOf = asOfMs < monotonicMs ? asOfMs : monotonicMs
+    let level = bucketCharged(slots.level[slot] as number, asOf, units, unitMs)
+    const latest = monotonicMs + 2 * (slots.capacity[slot] as number) * unitMs
+    if (level > latest) {
+      this.debtForgiven += (level - latest) / unitMs
+      level = latest
+    }
+    slots.level[slot] = level
+  }
+
+  /** Enters the window `id`: the present one becomes the one before if it is the neighbour. */
+  roll(slot: number, id: number): void {
+    const slots = this.#slots
+    const present = slots.level[slot] as number
+    if (id === present) return
+    // A clock that steps back a little stays in its window; one that jumps begins anew.
+    if (id === present - 1) return
+    slots.previous[slot] = id === present + 1 ? this.ownUsage(slot) : 0
+    slots.consumed[slot] = 0
+    slots.returned[slot] = 0
+    slots.sentUsage[slot] = 0
+    slots.dirtySince[slot] = Number.NaN
+    slots.level[slot] = id
+    this.sumOthers(slot)
+  }
+
+  /** Adds up what others used; after a window ended, an origin departed, or a shape changed. */
+  sumOthers(slot: number): void {
+    const slots = this.#slots
+    const entries = this.#entries
+    const family = slots.family[slot] as number
+    if (family === bucketFamily || family === logFamily) return
+    const id = slots.level[slot] as number
+    let present = 0
+    let before = 0
+    let entry = slots.firstEntry[slot] as number
+    for (; entry >= 0; entry = entries.next[entry] as number) {
+      if (family === gaugeFamily) present += this.gaugePart(entry)
+      else {
+        present += this.windowPart(entry, id)
+        before += this.windowPart(entry, id - 1)
+      }
+    }
+    slots.othersUsed[slot] = present
+    slots.othersPrevious[slot] = before
+  }
+
+  /** What an origin has in flight; a departed one holds nothing. */
+  gaugePart(entry: number): number {
+    const entries = this.#entries
+    const origin = entries.origin[entry] as number
+    if (this.#origins.state[origin] === originDeparted) return 0
+    return Math.max(0, (entries.consumed[entry] as number) - (entries.returned[entry] as number))
+  }
+
+  /** What an origin used in window `id`, as far as its latest totals tell. */
+  windowPart(entry: number, id: number): number {
+    const entries = this.#entries
+    const mark = entries.mark[entry] as number
+    if (mark === id) {
+      return (entries.consumed[entry] as number) - (entries.returned[entry] as number)
+    }
+    return mark === id + 1 ? (entries.tail[entry] as number) : 0
+  }
+
+  #dropOld(slot: number, wallMs: number): void {
+    const slots = this.#slots
+    const slices = this.#slices
+    const length = slots.periodMs[slot] as number
+    const own = slots.ownLog[slot] as number
+    if (own >= 0 && (slices.time[slices.first(own)] as number) <= wallMs - length) {
+      slots.ownLog[slot] = slices.dropUntil(own, wallMs - length)
+      const left = (slots.previous[slot] as number) + slices.gained
+      slots.previous[slot] = slots.ownLog[slot] === -1 ? 0 : left
+    }
+    const others = slots.othersLog[slot] as number
+    if (others < 0) return
+    // A slice counts until its last moment has left the window.
+    const gone = wallMs - length - length / slicesPerWindow
+    if ((slices.time[slices.first(others)] as number) > gone) return
+    slots.othersLog[slot] = slices.dropUntil(others, gone)
+    const left = (slots.othersUsed[slot] as number) + slices.gained
+    slots.othersUsed[slot] = slots.othersLog[slot] === -1 ? 0 : left
+  }
+}
+
+/** Two counters as one sliding window: the window before counts by the part of it still in view. */
+export function slidingUsage(
+  previous: number,
+  present: number,
+  elapsedMs: number,
+  lengthMs: number,
+): number {
+  return previous * Math.max(0, 1 - elapsedMs / lengthMs) + present
+}

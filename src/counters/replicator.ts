@@ -1,0 +1,329 @@
+/**
+ * Carries counters between pods: what changed goes out in batches, as soon as it matters and no sooner;
+ * what arrives is merged and, in a large fleet, handed on. Messages in, messages out; sockets, members
+ * and their addresses belong to others. counters.md §4.
+ */
+import { BucketHistogram } from '../lib/bucket-histogram.js'
+import type { Random } from '../ports.js'
+import type { MemberName, OriginId } from '../vocabulary.js'
+import { createWireEntry, type WireEntry } from './counter-codec.js'
+import type { CounterTable } from './counter-table.js'
+import { MessageMerger } from './message-merger.js'
+import { NewsBatch } from './news-batch.js'
+import { originLive, originSilent } from './origin-registry.js'
+import { PeerRing, type RingPeer } from './peer-ring.js'
+import { describeEntry, describeOwn, type OriginNumbers } from './publish.js'
+import { SendBudget } from './send-budget.js'
+import { relayList, repeatList, slowList, soonList, urgentList } from './send-queue.js'
+import { writeSnapshot } from './snapshot.js'
+
+export interface ReplicatorOptions {
+  readonly table: CounterTable
+  /** Whose totals this pod's are. */
+  readonly origin: OriginId
+  /** Greatest payload of one user message, bytes. */
+  readonly payloadBytesMax: number
+}
+
+export interface CounterPeer {
+  readonly member: MemberName
+  readonly node: string
+  readonly origin: OriginId
+  readonly draining: boolean
+  /** Known to be there and not answering. */
+  readonly silent: boolean
+}
+
+export type SendCounters = (to: MemberName, payload: Uint8Array) => void
+
+/** Least time between two batches, milliseconds (counters.md §4). */
+const batchGapMs = 10
+/** Least time between two batches that only hand on. */
+const relayGapMs = 5
+/** How long a moved share may wait. */
+const soonMs = 50
+/** How long the use of a long window may wait. */
+const slowMs = 1000
+/** A quiet counter is told again so often, at this distance. */
+const repeatsMax = 3
+const repeatGapMs = 100
+
+/** Ages of news in milliseconds. */
+const ageBoundsMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000]
+
+export class Replicator {
+  readonly ageHistogram = new BucketHistogram(ageBoundsMs)
+  entriesOut = 0
+  readonly #table: CounterTable
+  readonly #self: OriginNumbers
+  readonly #origin: OriginId
+  readonly #payloadBytesMax: number
+  readonly #ring: PeerRing
+  readonly #budget = new SendBudget()
+  readonly #merger: MessageMerger
+  readonly #wire: WireEntry = createWireEntry()
+  readonly #scratch: Int32Array
+  #peers: readonly CounterPeer[] = []
+  #lastBatchAtMs = Number.NEGATIVE_INFINITY
+  #snapshotCursor = 0
+  #synced = false
+
+  constructor(options: ReplicatorOptions, ports: { readonly random: Random }) {
+    const { table, origin } = options
+    this.#table = table
+    this.#origin = origin
+    this.#payloadBytesMax = options.payloadBytesMax
+    this.#ring = new PeerRing(ports.random)
+    const self = table.origins.numberOfText(origin)
+    this.#self = {
+      hi: table.origins.hi[self] as number,
+      lo: table.origins.lo[self] as number,
+    }
+    table.origins.state[self] = originLive
+    table.self = self
+    table.nodeOf = origin => this.nodeOf(origin)
+    this.#scratch = new Int32Array(table.slots.slotsMax)
+    this.#merger = new MessageMerger({ table, self, ageHistogram: this.ageHistogram })
+  }
+
+  /** True once a peer's state was merged, or when there was nobody to ask. */
+  get synced(): boolean {
+    return this.#synced
+  }
+
+  /** Typical age of news on arrival, milliseconds; what the limiter calls `lag`. */
+  get lagMs(): number {
+    return this.#table.lagMs
+  }
+
+  get messagesIgnored(): number {
+    return this.#merger.ignored
+  }
+
+  get entriesIn(): number {
+    return this.#merger.entriesIn
+  }
+
+  /** Tells how long a packet takes one way; half a probe's round trip. */
+  observeTransitMs(transitMs: number): void {
+    this.#merger.observeTransitMs(transitMs)
+  }
+
+  /** Who shares the counters; `known`: pods that should be there, own included. */
+  setPeers(peers: readonly CounterPeer[], known: number, monotonicMs: number): void {
+    const { origins, queue } = this.#table
+    this.#peers = peers
+    let visible = 1
+    for (const peer of peers) {
+      const number = origins.numberOfText(peer.origin)
+      if (number < 0) continue
+      const was = origins.state[number]
+      if (!peer.silent) visible++
+      if (was === originSilent && !peer.silent) origins.backAt[number] = monotonicMs
+      origins.state[number] = peer.silent ? originSilent : originLive
+    }
+    this.#ring.set(this.#origin, peers)
+    queue.pods = peers.length + 1
+    this.#setFleet(visible, Math.max(known, visible), monotonicMs)
+  }
+
+  #setFleet(visible: number, known: number, monotonicMs: number): void {
+    const before = this.#table.fleet
+    if (before.visible === visible && before.known === known) return
+    const isSplit = visible < known
+    const wasSplit = before.visible < before.known
+    const since = wasSplit ? before.splitSinceMs : monotonicMs
+    const wasWhole = before.visible === before.known && !isSplit
+    this.#table.fleet = {
+      // A fleet that is whole before and after divides nothing: no counter needs to look.
+      number: wasWhole ? before.number : before.number + 1,
+      visible,
+      known,
+      splitSinceMs: isSplit ? since : Number.POSITIVE_INFINITY,
+    }
+  }
+
+  /** The origin speaks for no node any more: its demand ends, its usage stays as long as it matters. */
+  originDeparted(origin: OriginId, monotonicMs: number): void {
+    const number = this.#table.origins.numberOfText(origin)
+    if (number >= 0) this.#table.originDeparted(number, monotonicMs)
+  }
+
+  handleMessage(bytes: Uint8Array, monotonicMs: number, wallMs: number): void {
+    this.#merger.merge(bytes, monotonicMs, wallMs, !this.#ring.isMesh)
+  }
+
+  /** The application's part of a push/pull: at most `bytesMax` bytes, in turn when there is more. */
+  localState(_join: boolean, monotonicMs: number, wallMs: number, bytesMax: number): Uint8Array {
+    const { bytes, cursor } = writeSnapshot({
+      table: this.#table,
+      self: this.#self,
+      cursor: this.#snapshotCursor,
+      bytesMax,
+      monotonicMs,
+      wallMs,
+      isCheckpoint: false,
+    })
+    this.#snapshotCursor = cursor
+    return bytes
+  }
+
+  mergeRemoteState(bytes: Uint8Array, _join: boolean, monotonicMs: number, wallMs: number): void {
+    if (this.#merger.merge(bytes, monotonicMs, wallMs, false)) this.#synced = true
+  }
+
+  /** Nobody is there to pull from: what this pod knows is all there is. */
+  markSynced(): void {
+    this.#synced = true
+  }
+
+  /** When `advance` has something to do; monotonic, Infinity for never. */
+  nextDeadlineMs(): number {
+    if (this.#ring.pods < 2) return Number.POSITIVE_INFINITY
+    const queue = this.#table.queue
+    const ready = Math.max(this.#lastBatchAtMs, this.#budget.readyAtMs)
+    const urgent = Math.max(ready + batchGapMs, queue.sinceMs(urgentList))
+    const relay = Math.max(ready + relayGapMs, queue.sinceMs(relayList))
+    const soon = Math.max(ready + batchGapMs, queue.sinceMs(soonList) + soonMs)
+    const slow = Math.max(ready + batchGapMs, queue.sinceMs(slowList) + slowMs)
+    const repeat = Math.max(ready + batchGapMs, queue.sinceMs(repeatList) + repeatGapMs)
+    return Math.min(urgent, relay, soon, slow, repeat)
+  }
+
+  /** Sends what is due. */
+  advance(monotonicMs: number, wallMs: number, send: SendCounters): void {
+    if (monotonicMs < this.nextDeadlineMs()) return
+    this.#batch(false, monotonicMs, wallMs, send)
+  }
+
+  /** Sends everything that is not published yet, straight to every peer; before leaving. */
+  flush(monotonicMs: number, wallMs: number, send: SendCounters): void {
+    this.#batch(true, monotonicMs, wallMs, send)
+  }
+
+  #batch(everything: boolean, monotonicMs: number, wallMs: number, send: SendCounters): void {
+    const peers = this.#ring.all()
+    this.#lastBatchAtMs = monotonicMs
+    const queue = this.#table.queue
+    const isMesh = this.#ring.isMesh || everything
+    const own = new NewsBatch(this.#table, !isMesh, this.#payloadBytesMax)
+    const handedOn = new NewsBatch(this.#table, false, this.#payloadBytesMax)
+    const due = (list: number, waitMs: number) =>
+      everything || monotonicMs >= queue.sinceMs(list) + waitMs
+    this.#addOwn(urgentList, own, handedOn, monotonicMs, wallMs)
+    if (due(soonList, soonMs)) this.#addOwn(soonList, own, handedOn, monotonicMs, wallMs)
+    if (due(slowList, slowMs)) this.#addOwn(slowList, own, handedOn, monotonicMs, wallMs)
+    if (due(repeatList, repeatGapMs)) this.#addRepeats(own, handedOn, monotonicMs, wallMs)
+    this.#addRelays(handedOn, monotonicMs)
+    if (isMesh) this.#send(own, peers, monotonicMs, send)
+    else {
+      this.#send(own, this.#ring.fingers(), monotonicMs, send)
+      this.#send(handedOn, this.#ring.successors(), monotonicMs, send)
+    }
+  }
+
+  #addOwn(
+    list: number,
+    own: NewsBatch,
+    handedOn: NewsBatch,
+    monotonicMs: number,
+    wallMs: number,
+  ): void {
+    const count = this.#table.queue.drain(list, this.#scratch)
+    for (let index = 0; index < count; index++) {
+      const slot = this.#scratch[index] as number
+      if (this.#table.slots.sentAt[slot] === monotonicMs) continue
+      this.#table.slots.repeats[slot] = repeatsMax
+      this.#addSlot(slot, own, handedOn, false, monotonicMs, wallMs)
+    }
+  }
+
+  #addSlot(
+    slot: number,
+    own: NewsBatch,
+    handedOn: NewsBatch,
+    everySlice: boolean,
+    monotonicMs: number,
+    wallMs: number,
+  ): void {
+    const table = this.#table
+    const { slots } = table
+    describeOwn(table, slot, this.#self, this.#wire, everySlice, monotonicMs, wallMs)
+    own.add(slot, this.#wire)
+    if (!this.#ring.isMesh) handedOn.add(slot, this.#wire)
+    slots.sentUsage[slot] = table.levels.ownUsage(slot)
+    slots.sentDemand[slot] = this.#wire.demand / 1000
+    slots.sentAt[slot] = monotonicMs
+    slots.dirtySince[slot] = Number.NaN
+    if ((slots.repeats[slot] as number) > 0) table.queue.mark(slot, repeatList, monotonicMs)
+  }
+
+  /** Counters that were told and have been quiet since are told again, a few times. */
+  #addRepeats(own: NewsBatch, handedOn: NewsBatch, monotonicMs: number, wallMs: number): void {
+    const { queue, slots } = this.#table
+    const count = queue.drain(repeatList, this.#scratch)
+    for (let index = 0; index < count; index++) {
+      const slot = this.#scratch[index] as number
+      const left = slots.repeats[slot] as number
+      if (left === 0) continue
+      if (monotonicMs - (slots.sentAt[slot] as number) < repeatGapMs) {
+        queue.mark(slot, repeatList, monotonicMs)
+        continue
+      }
+      slots.repeats[slot] = left - 1
+      this.#addSlot(slot, own, handedOn, true, monotonicMs, wallMs)
+    }
+  }
+
+  #addRelays(handedOn: NewsBatch, monotonicMs: number): void {
+    const { queue, slots, entries } = this.#table
+    const count = queue.drain(relayList, this.#scratch)
+    for (let index = 0; index < count; index++) {
+      const slot = this.#scratch[index] as number
+      let entry = slots.firstEntry[slot] as number
+      for (; entry >= 0; entry = entries.next[entry] as number) {
+        if (entries.relay[entry] === 0) continue
+        entries.relay[entry] = 0
+        describeEntry(this.#table, slot, entry, this.#wire, monotonicMs)
+        handedOn.add(slot, this.#wire)
+      }
+    }
+  }
+
+  #send(
+    batch: NewsBatch,
+    peers: readonly RingPeer[],
+    monotonicMs: number,
+    send: SendCounters,
+  ): void {
+    for (const message of batch.finish()) {
+      for (const peer of peers) send(peer.member, message)
+      this.#budget.spend(peers.length, message.length * peers.length, monotonicMs)
+    }
+    this.entriesOut += batch.entries * peers.length
+  }
+
+  /** Every counter with its balance, for a file that outlives the process. */
+  exportTotals(monotonicMs: number, wallMs: number, bytesMax = 64 << 20): Uint8Array {
+    const table = this.#table
+    return writeSnapshot({
+      table,
+      self: this.#self,
+      cursor: 0,
+      bytesMax,
+      monotonicMs,
+      wallMs,
+      isCheckpoint: true,
+    }).bytes
+  }
+
+  /** Takes a checkpoint in as what an earlier start said; false when it is none of ours. */
+  importTotals(bytes: Uint8Array, monotonicMs: number, wallMs: number): boolean {
+    return this.#merger.merge(bytes, monotonicMs, wallMs, false)
+  }
+
+  /** The node that speaks for an origin, null when none is known. */
+  nodeOf(origin: OriginId): string | null {
+    return this.#peers.find(peer => peer.origin === origin)?.node ?? null
+  }
+}

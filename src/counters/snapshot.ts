@@ -1,0 +1,67 @@
+/**
+ * A pod's whole knowledge for a push/pull or a checkpoint: per counter the balance and all totals that are
+ * contained in it. Counters that are back to untouched are left out: there is nothing to know of them.
+ */
+import { checkpointKind, createWireEntry, MessageWriter, snapshotKind } from './counter-codec.js'
+import type { CounterTable } from './counter-table.js'
+import { bucketFamily } from './family.js'
+import { describeEntry, describeOwn, type OriginNumbers, wireShapeOf } from './publish.js'
+
+export interface SnapshotRequest {
+  readonly table: CounterTable
+  readonly self: OriginNumbers
+  /** Where to begin; what does not fit is told from there next time. */
+  readonly cursor: number
+  readonly bytesMax: number
+  readonly monotonicMs: number
+  readonly wallMs: number
+  readonly isCheckpoint: boolean
+}
+
+const wire = createWireEntry()
+
+export function writeSnapshot(request: SnapshotRequest): { bytes: Uint8Array; cursor: number } {
+  const { table, bytesMax, monotonicMs, wallMs } = request
+  const kind = request.isCheckpoint ? checkpointKind : snapshotKind
+  const writer = new MessageWriter(kind, 0, bytesMax)
+  if (request.isCheckpoint) writer.clock(wallMs)
+  const { slots } = table
+  let shape = -1
+  for (let step = 0; step < slots.slotsMax; step++) {
+    const slot = (request.cursor + step) % slots.slotsMax
+    if (!slots.isTaken(slot)) continue
+    const used = table.levels.published(slot, monotonicMs, wallMs)
+    const hasPast = (slots.previous[slot] as number) + (slots.othersPrevious[slot] as number) > 0
+    if (used <= 0 && !hasPast) continue
+    const number = slots.shape[slot] as number
+    if (number !== shape) {
+      if (!writer.shape(wireShapeOf(table, number))) return { bytes: writer.take(), cursor: slot }
+      shape = number
+    }
+    if (!writeCounter(writer, request, slot, used)) return { bytes: writer.take(), cursor: slot }
+  }
+  return { bytes: writer.take(), cursor: 0 }
+}
+
+function writeCounter(
+  writer: MessageWriter,
+  request: SnapshotRequest,
+  slot: number,
+  used: number,
+): boolean {
+  const { table, self, monotonicMs, wallMs } = request
+  const { slots, entries } = table
+  const balance = slots.family[slot] === bucketFamily ? used : null
+  const hi = slots.idHi[slot] as number
+  if (!writer.counter(hi, slots.idLo[slot] as number, balance)) return false
+  describeOwn(table, slot, self, wire, true, monotonicMs, wallMs)
+  if (wire.consumed > 0 || wire.tail !== 0 || wire.returned > 0) {
+    if (!writer.entry(wire)) return false
+  }
+  let entry = slots.firstEntry[slot] as number
+  for (; entry >= 0; entry = entries.next[entry] as number) {
+    describeEntry(table, slot, entry, wire, monotonicMs)
+    if (!writer.entry(wire)) return false
+  }
+  return true
+}

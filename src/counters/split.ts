@@ -1,0 +1,74 @@
+/**
+ * What a split of the fleet does to a counter (counters.md §5). A side that sees `visible` of `known` pods
+ * works with that fraction of rate and capacity, and takes the rest to be in the others' hands: they hold
+ * their part of what was used, and their part refills it. When the link is back, what they really used
+ * replaces what they were taken to use, so that both sides come to the same level and owe nothing twice.
+ *
+ *   whole:   used u of B                 split: own part  f*u of f*B, refilled at f*R
+ *   healed:  own part + others' part            others'   x = (1-f)*u - (1-f)*R*t, later + what they report
+ */
+import type { SlotColumns } from './slot-columns.js'
+
+/** The fleet as this pod sees it; replaced as a whole when it changes. */
+export interface FleetView {
+  /** Counts the changes. */
+  readonly number: number
+  /** Pods that answer, own included, and pods that should be there. */
+  readonly visible: number
+  readonly known: number
+  /** When the present split began, monotonic; Infinity when there is none. */
+  readonly splitSinceMs: number
+}
+
+export const wholeFleet: FleetView = {
+  number: 0,
+  visible: 1,
+  known: 1,
+  splitSinceMs: Number.POSITIVE_INFINITY,
+}
+
+/** The part of a limit that this side may give out. */
+export function splitFraction(fleet: FleetView, policy: 'open' | 'share' | 'closed'): number {
+  if (policy === 'open' || fleet.visible >= fleet.known) return 1
+  return policy === 'share' ? fleet.visible / fleet.known : 1 / fleet.known
+}
+
+/** The others' part of a bucket, between nothing and all they may have. */
+export function othersPart(slots: SlotColumns, slot: number): number {
+  const used = slots.splitUsed[slot] as number
+  const capacity = slots.splitCapacity[slot] as number
+  return used <= 0 ? 0 : used < capacity ? used : capacity
+}
+
+/**
+ * Divides a bucket's usage between the sides when the fraction changes from `before` to `after`; the whole
+ * rate and capacity are of the undivided rule. Returns this side's used units.
+ */
+export function divideUsage(
+  slots: SlotColumns,
+  slot: number,
+  change: {
+    readonly used: number
+    readonly before: number
+    readonly after: number
+    readonly wholeRate: number
+    readonly wholeCapacity: number
+    readonly nowMs: number
+  },
+): number {
+  const { used, before, after, wholeRate, wholeCapacity, nowMs } = change
+  const elapsedMs = nowMs - (slots.splitAt[slot] as number)
+  let others = before < 1 ? (slots.splitUsed[slot] as number) : 0
+  others -= wholeRate * (1 - before) * elapsedMs
+  slots.splitAt[slot] = nowMs
+  if (after >= 1) {
+    slots.splitUsed[slot] = others
+    slots.splitCapacity[slot] = (1 - before) * wholeCapacity
+    return used + othersPart(slots, slot)
+  }
+  const own = (used * after) / before
+  const moved = before < 1 && after > before ? (others * (1 - after)) / (1 - before) : others
+  slots.splitUsed[slot] = moved + (after < before ? used - own : 0)
+  slots.splitCapacity[slot] = (1 - after) * wholeCapacity
+  return own
+}

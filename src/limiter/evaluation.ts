@@ -1,0 +1,189 @@
+/**
+ * What each rule says to one request, before anything is charged. One object serves all decisions; the
+ * numbers are columns so that a decision allocates nothing.
+ */
+import type { DecisionReason, RuleVerdict } from './decision.js'
+import { type FairShare, unitEpsilon } from './fair-share.js'
+import type { KeySketch } from './key-sketch.js'
+import type { LimitPlan, RulePlan } from './rule-plan.js'
+import type { UsageStore } from './usage-store.js'
+
+/** The parts of a verdict, reused. */
+export type Numbers = { -readonly [K in keyof Omit<RuleVerdict, 'rule'>]: RuleVerdict[K] }
+
+export function createNumbers(): Numbers {
+  return {
+    allowed: true,
+    limit: 0,
+    windowMs: 0,
+    remaining: 0,
+    resetAfterMs: 0,
+    retryAfterMs: 0,
+    delayMs: 0,
+  }
+}
+
+/** Longest time a verdict names, milliseconds: a cost above the limit never passes. */
+const waitMsMax = 366 * 86_400_000
+
+export class Evaluation {
+  readonly plans: RulePlan[] = []
+  readonly limits: LimitPlan[] = []
+  readonly keys: string[] = []
+  readonly slot: Int32Array
+  readonly cost: Float64Array
+  readonly admitted: Uint8Array
+  /** The key is absent and the rule denies that. */
+  readonly missing: Uint8Array
+  readonly delayMs: Float64Array
+  count = 0
+  readonly #store: UsageStore
+  readonly #share: FairShare
+  readonly #sketch: KeySketch
+
+  constructor(
+    rulesMax: number,
+    parts: { readonly store: UsageStore; readonly share: FairShare; readonly sketch: KeySketch },
+  ) {
+    this.slot = new Int32Array(rulesMax)
+    this.cost = new Float64Array(rulesMax)
+    this.admitted = new Uint8Array(rulesMax)
+    this.missing = new Uint8Array(rulesMax)
+    this.delayMs = new Float64Array(rulesMax)
+    this.#store = parts.store
+    this.#share = parts.share
+    this.#sketch = parts.sketch
+  }
+
+  /** Adds a rule to the request at hand and judges it. Charges nothing. */
+  add(
+    plan: RulePlan,
+    limit: LimitPlan,
+    key: string,
+    cost: number,
+    missing: boolean,
+    monotonicMs: number,
+    wallMs: number,
+  ): void {
+    const place = this.count++
+    this.plans[place] = plan
+    this.limits[place] = limit
+    this.keys[place] = key
+    this.cost[place] = plan.isGauge && cost > 0 ? 1 : cost
+    this.missing[place] = missing ? 1 : 0
+    this.delayMs[place] = 0
+    this.slot[place] = -1
+    this.admitted[place] = 0
+    if (missing) return
+    const slot = this.#store.open(plan.identity, key, limit.shape, monotonicMs, wallMs)
+    this.slot[place] = slot
+    this.admitted[place] = (
+      slot < 0
+        ? this.#sketch.admits(plan, limit, key, cost, this.#store.pods, monotonicMs)
+        : this.#judge(place, slot, monotonicMs, wallMs)
+    )
+      ? 1
+      : 0
+  }
+
+  #judge(place: number, slot: number, monotonicMs: number, wallMs: number): boolean {
+    const store = this.#store
+    const slots = store.slots
+    const plan = this.plans[place] as RulePlan
+    const cost = this.cost[place] as number
+    if (cost < 0) return true
+    const room = (slots.capacity[slot] as number) - store.used(slot, monotonicMs, wallMs)
+    if (cost === 0) return room >= -unitEpsilon
+    slots.hits[slot] = (slots.hits[slot] as number) + 1
+    store.offer(slot, cost, monotonicMs)
+    if (this.#isShut(plan, slot)) return false
+    if (plan.isLeaky) {
+      const used = (slots.capacity[slot] as number) - room
+      this.delayMs[place] = used * (slots.periodMs[slot] as number)
+      return room >= cost - unitEpsilon
+    }
+    return this.#share.admits(slot, cost, room, monotonicMs)
+  }
+
+  /** `onPartition: closed` gives nothing to keys that were first seen while the fleet is split. */
+  #isShut(plan: RulePlan, slot: number): boolean {
+    const since = this.#store.splitSinceMs
+    if (since === Number.POSITIVE_INFINITY || plan.spec.onPartition !== 'closed') return false
+    return (this.#store.slots.createdAt[slot] as number) >= since
+  }
+
+  /** Takes the cost of a rule that admits. */
+  charge(place: number, monotonicMs: number, wallMs: number): void {
+    const store = this.#store
+    const slot = this.slot[place] as number
+    const cost = this.cost[place] as number
+    const plan = this.plans[place] as RulePlan
+    if (slot < 0) {
+      const limit = this.limits[place] as LimitPlan
+      const key = this.keys[place] as string
+      if (this.missing[place] === 0) {
+        this.#sketch.take(plan, limit, key, cost, store.pods, monotonicMs)
+      }
+      return
+    }
+    if (cost === 0) return
+    if (cost < 0) {
+      store.giveBack(slot, -cost, monotonicMs, wallMs)
+      this.#share.took(slot, cost)
+    } else if (plan.countsOutcome) {
+      const { reserved } = store.slots
+      reserved[slot] = (reserved[slot] as number) + cost
+    } else {
+      store.consume(slot, cost, monotonicMs, wallMs)
+      this.#share.took(slot, cost)
+    }
+    this.note(slot, monotonicMs, wallMs)
+  }
+
+  /** Counts a denial, and lets the others know of the demand. */
+  deny(place: number, monotonicMs: number, wallMs: number): void {
+    const slot = this.slot[place] as number
+    if (slot < 0) return
+    const { denied } = this.#store.slots
+    denied[slot] = (denied[slot] as number) + 1
+    this.note(slot, monotonicMs, wallMs)
+  }
+
+  note(slot: number, monotonicMs: number, wallMs: number): void {
+    const store = this.#store
+    const room = (store.slots.capacity[slot] as number) - store.used(slot, monotonicMs, wallMs)
+    store.noteChange(slot, room, monotonicMs)
+  }
+
+  /** The verdict of a rule as it stands now: after charging, when it was charged. */
+  read(place: number, into: Numbers, monotonicMs: number, wallMs: number): void {
+    const limit = this.limits[place] as LimitPlan
+    const slot = this.slot[place] as number
+    into.allowed = this.admitted[place] === 1
+    into.limit = limit.count
+    into.windowMs = limit.windowMs
+    into.delayMs = into.allowed ? (this.delayMs[place] as number) : 0
+    into.remaining = 0
+    into.resetAfterMs = 0
+    into.retryAfterMs = 0
+    if (this.missing[place] === 1) return
+    if (slot < 0) {
+      if (!into.allowed) into.retryAfterMs = limit.rate > 0 ? Math.ceil(1 / limit.rate) : 1000
+      return
+    }
+    const store = this.#store
+    const room = (store.slots.capacity[slot] as number) - store.used(slot, monotonicMs, wallMs)
+    const share = this.#share.share(slot, room)
+    into.remaining = Math.max(0, Math.floor(share + unitEpsilon))
+    into.resetAfterMs = Math.max(0, store.resetMs(slot, monotonicMs, wallMs))
+    if (into.allowed) return
+    const cost = Math.max(this.cost[place] as number, unitEpsilon)
+    const byLevel = store.waitMs(slot, cost, monotonicMs, wallMs)
+    const byShare = this.#share.waitMs(slot, cost, room, monotonicMs)
+    into.retryAfterMs = Math.min(waitMsMax, Math.ceil(Math.max(byLevel, byShare, 1)))
+  }
+
+  reason(place: number): DecisionReason {
+    return this.missing[place] === 1 ? 'missing-key' : 'limited'
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Who may take what is left: counts say whether the fleet still has tokens, shares say whose they are
+ * when they are scarce (counters.md §3). While there is plenty everybody takes what he needs; below a guard
+ * a pod needs *entitlement*, which fills in proportion to its part of the demand, and *availability*, the
+ * fleet's balance less a reserve for what others took and this pod has not heard of yet.
+ * All functions are pure; `FairShare` keeps entitlement and mode in the store's columns.
+ */
+import type { UsageStore } from './usage-store.js'
+
+/** Shortest lag that the guard is sized for, milliseconds. */
+const guardLagMsMin = 20
+/** Shortest lag that the reserve is sized for, milliseconds. */
+const reserveLagMsMin = 12
+/** A surplus is handed out over this time, milliseconds. */
+const surplusMs = 100
+/** Unused entitlement is kept for this long at most, milliseconds. */
+const entitlementMs = 200
+/** Rounding of sums of fractions must not deny a unit that is there. */
+export const unitEpsilon = 1e-6
+
+/** Units below which others could be taking the same ones: what they may ask for during a news round trip. */
+export function guardUnits(capacity: number, othersDemand: number, lagMs: number): number {
+  if (othersDemand <= 0) return 0
+  const unseen = Math.max(guardLagMsMin, 2 * lagMs) * othersDemand
+  return Math.min(capacity / 2, Math.max(1, unseen))
+}
+
+/** Units that end scarcity. */
+export function plentyUnits(capacity: number, guard: number): number {
+  return Math.min(0.9 * capacity, Math.max(3 * guard, capacity / 4))
+}
+
+/** Units kept back for consumption that is still on its way; the same for every pod. */
+export function reserveUnits(
+  capacity: number,
+  cost: number,
+  rate: number,
+  totalDemand: number,
+  lagMs: number,
+): number {
+  const unseen = Math.max(reserveLagMsMin, lagMs) * Math.min(rate, totalDemand)
+  return Math.min(capacity / 4, unseen, Math.max(0, capacity - cost))
+}
+
+export class FairShare {
+  readonly #store: UsageStore
+
+  constructor(store: UsageStore) {
+    this.#store = store
+  }
+
+  /** May `cost` > 0 be taken out of `room`? Changes the mode, takes nothing. */
+  admits(slot: number, cost: number, room: number, monotonicMs: number): boolean {
+    const store = this.#store
+    const slots = store.slots
+    const others = store.othersDemand(slot, monotonicMs)
+    if (others <= 0) {
+      slots.scarce[slot] = 0
+      return room >= cost - unitEpsilon
+    }
+    const capacity = slots.capacity[slot] as number
+    const guard = guardUnits(capacity, others, store.lagMs)
+    if (slots.scarce[slot] === 0) {
+      if (room - cost >= guard) return true
+      slots.scarce[slot] = 1
+      slots.entitlement[slot] = 0
+      slots.entitledAt[slot] = monotonicMs
+    } else if (room > plentyUnits(capacity, guard)) {
+      slots.scarce[slot] = 0
+      return room >= cost - unitEpsilon
+    }
+    const available = this.#accrue(slot, cost, room, others, monotonicMs)
+    const entitled = slots.entitlement[slot] as number
+    return entitled >= cost - unitEpsilon && available >= cost - unitEpsilon
+  }
+
+  /** Brings the entitlement up to now; returns the units available. */
+  #accrue(slot: number, cost: number, room: number, others: number, monotonicMs: number): number {
+    const store = this.#store
+    const slots = store.slots
+    const rate = slots.rate[slot] as number
+    const capacity = slots.capacity[slot] as number
+    const own = store.ownDemand(slot, monotonicMs)
+    const part = own > 0 ? own / (own + others) : 0
+    if (rate === 0) {
+      slots.entitlement[slot] = Math.max(1, part * capacity) - store.ownUsage(slot)
+      return room
+    }
+    const available = room - reserveUnits(capacity, cost, rate, own + others, store.lagMs)
+    const fill = part * entitlementRate(rate, available, store.hasSurplus(slot))
+    const elapsedMs = monotonicMs - (slots.entitledAt[slot] as number)
+    const most = Math.max(2, cost, part * room, part * rate * entitlementMs)
+    const grown = (slots.entitlement[slot] as number) + fill * Math.max(0, elapsedMs)
+    slots.entitlement[slot] = grown < most ? grown : most
+    slots.entitledAt[slot] = monotonicMs
+    return available
+  }
+
+  /** After `cost` was taken (or given back, negative). */
+  took(slot: number, cost: number): void {
+    const slots = this.#store.slots
+    if (slots.scarce[slot] === 0) return
+    slots.entitlement[slot] = (slots.entitlement[slot] as number) - cost
+  }
+
+  /** Units this pod may take now: whole fleet's room, or its own part of it. */
+  share(slot: number, room: number): number {
+    const slots = this.#store.slots
+    return slots.scarce[slot] === 0 ? room : Math.min(room, slots.entitlement[slot] as number)
+  }
+
+  /** Until the entitlement covers `cost`, milliseconds; 0 when it does or when there is plenty. */
+  waitMs(slot: number, cost: number, room: number, monotonicMs: number): number {
+    const store = this.#store
+    const slots = store.slots
+    if (slots.scarce[slot] === 0) return 0
+    const missing = cost - (slots.entitlement[slot] as number)
+    const rate = slots.rate[slot] as number
+    if (missing <= 0 || rate === 0) return 0
+    const own = store.ownDemand(slot, monotonicMs)
+    const part = own / (own + store.othersDemand(slot, monotonicMs))
+    const fill = part * entitlementRate(rate, room, store.hasSurplus(slot))
+    return fill > 0 ? Math.min(missing / fill, cost / (rate * 0.01)) : 0
+  }
+}
+
+/** How fast the fleet's entitlement fills, units per millisecond. */
+export function entitlementRate(rate: number, available: number, hasSurplus: boolean): number {
+  return Math.max(0, rate + (hasSurplus ? available / surplusMs : 0))
+}

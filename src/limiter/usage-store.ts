@@ -1,0 +1,86 @@
+/**
+ * What the limiter needs of counters: who has used how much, over the whole fleet, as this pod sees it.
+ * `counters/counter-table.ts` has this shape. Slots are small numbers, valid until the next `open`.
+ */
+import type { CounterShape, OriginId } from '../vocabulary.js'
+
+/** Columns the limiter reads or keeps per counter. Units, milliseconds, units per millisecond. */
+export interface UsageColumns {
+  readonly capacity: Float64Array
+  readonly periodMs: Float64Array
+  readonly rate: Float64Array
+  readonly reserved: Float64Array
+  readonly entitlement: Float64Array
+  readonly entitledAt: Float64Array
+  readonly scarce: Uint8Array
+  readonly shape: Int32Array
+  readonly epoch: Uint32Array
+  readonly identity: Int32Array
+  readonly createdAt: Float64Array
+  readonly hits: Float64Array
+  readonly denied: Float64Array
+}
+
+/** One pod's part of a counter. */
+export interface UsagePart {
+  readonly origin: OriginId
+  readonly node: string | null
+  readonly consumed: number
+  readonly returned: number
+  readonly offered: number
+  /** Since this pod last heard of it; 0 for its own part. */
+  readonly ageMs: number
+}
+
+export interface UsageStore {
+  readonly slots: UsageColumns & {
+    readonly slotsMax: number
+    readonly key: readonly (string | null)[]
+    isTaken(slot: number): boolean
+  }
+  /** A small number for a rule's identity text. */
+  identityOf(text: string): number
+  /** A small number for a shape; equal shapes, equal numbers. */
+  shapeOf(shape: CounterShape): number
+  find(identity: number, key: string): number
+  /** Found or made, with the shape in force; -1 when the table has no room. */
+  open(identity: number, key: string, shape: number, monotonicMs: number, wallMs: number): number
+  /** Units in use, reservations included; may exceed the capacity. */
+  used(slot: number, monotonicMs: number, wallMs: number): number
+  /** Own part of a gauge or window. */
+  ownUsage(slot: number): number
+  /** Counts demand, admitted or not. */
+  offer(slot: number, units: number, monotonicMs: number): void
+  /** Plausible demand of this pod and of all others. */
+  ownDemand(slot: number, monotonicMs: number): number
+  othersDemand(slot: number, monotonicMs: number): number
+  /** Takes units > 0, whether or not there is room. */
+  consume(slot: number, units: number, monotonicMs: number, wallMs: number): void
+  /** Gives units > 0 back, never beyond untouched; returns what was given. */
+  giveBack(slot: number, units: number, monotonicMs: number, wallMs: number): number
+  /** Tells the sending side that usage or demand changed. `room`: units left in this pod's eyes. */
+  noteChange(slot: number, room: number, monotonicMs: number): void
+  /** Until `units` more fit, by usage alone; 0 when they fit now, Infinity when they never do. */
+  waitMs(slot: number, units: number, monotonicMs: number, wallMs: number): number
+  /** Until the counter is untouched again (a fixed window: until it ends). */
+  resetMs(slot: number, monotonicMs: number, wallMs: number): number
+  /** What is left is handed out on top of the rate; windows hand out their rate only. */
+  hasSurplus(slot: number): boolean
+  /** Random 32 bits of this process. */
+  readonly seed: number
+  /** The 64-bit id between pods, 16 hex digits. */
+  idText(slot: number): string
+  /** By such an id; -1 when it is none or unknown. */
+  findByIdText(text: string): number
+  /** Every pod's part, own first. */
+  parts(slot: number, monotonicMs: number): UsagePart[]
+  /** Counters per identity number. */
+  countKeys(): readonly number[]
+  overshootRatio(identity: number, monotonicMs: number): number
+  /** Pods that share the counters, own included; at least 1. */
+  readonly pods: number
+  /** Typical age of other pods' news, milliseconds. */
+  lagMs: number
+  /** Since when part of the fleet is out of sight, monotonic; Infinity when all is well. */
+  readonly splitSinceMs: number
+}
