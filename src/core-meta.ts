@@ -1,11 +1,11 @@
 /**
- * A node's meta: how a Grapevine node says what it is, in the at most 512 bytes that memberlist gives
- * every member. Bytes that are not ours (a Go peer's meta) decode to null and are left alone.
+ * A node's meta: how a Grapevine node says what it is, in the at most 512 bytes that memberlist
+ * gives every member. Bytes that are not ours (a Go peer's meta) decode to null and are left alone.
  */
 import type { NodeMeta } from './core-types.js'
 import type { OriginId } from './vocabulary.js'
 
-/** Opens every meta of ours; the digit is the format and changes when an old reader could not cope. */
+/** Opens every meta of ours; the digit is the format, raised when an old reader could not cope. */
 const magic = 'gv1'
 
 /** memberlist's MetaMaxSize (memberlist.go). */
@@ -36,8 +36,9 @@ export function decodeNodeMeta(bytes: Uint8Array): NodeMeta | null {
   if (bytes.length < magic.length || bytes.length > metaBytesMax) return null
   if (bytes[0] !== 0x67 || bytes[1] !== 0x76) return null
   const fields = splitFields(bytes)
-  if (!fields || fields.length !== 7 || fields[0] !== magic) return null
-  const [, origin = '', start = '', configHash = '', draining = '', version = '', node = ''] = fields
+  if (fields?.length !== 7 || fields[0] !== magic) return null
+  const [, origin = '', start = '', configHash = '', draining = '', version = '', node = ''] =
+    fields
   const startMs = Number.parseInt(start, 36)
   const hash = Number.parseInt(configHash, 36)
   if (!/^[0-9a-f]{16}$/.test(origin) || !Number.isSafeInteger(startMs)) return null

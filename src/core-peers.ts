@@ -38,8 +38,7 @@ export class Peers {
 
   /** Discovery's Ready set; null when discovery cannot tell a split from a departure (static, DNS). */
   setExpected(addresses: readonly Address[] | null): void {
-    this.#expected =
-      addresses && new Map(addresses.map(address => [addressText(address), address]))
+    this.#expected = addresses && new Map(addresses.map(address => [addressText(address), address]))
   }
 
   /**

@@ -42,7 +42,7 @@ export interface KeyView {
   readonly rule: RuleName
   /** The keyed 64-bit hash, 16 hex digits. */
   readonly hash: string
-  /** The raw key parts where this pod has seen them, else null. Shells hide it unless `revealKeys`. */
+  /** The raw key parts where this pod has seen them, else null; hidden unless `revealKeys`. */
   readonly key: readonly string[] | null
   readonly limit: number
   readonly windowMs: number

@@ -75,6 +75,12 @@ async function aptGet(words: readonly string[]): Promise<void> {
   })
 }
 
+/** The Go peer, built if need be; null, with the reason printed, where Go cannot be had. */
+export function goPeerProgram(): Promise<string | null> {
+  mkdirSync(cache, { recursive: true })
+  return attempt('go-peer', buildGoPeer)
+}
+
 /** Builds test/interop/go-peer; the name in the cache is a hash of its sources. */
 async function buildGoPeer(): Promise<string> {
   const folder = fileURLToPath(new URL('go-peer', import.meta.url))
