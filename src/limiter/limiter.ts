@@ -30,7 +30,9 @@ export interface LimiterOptions {
 }
 
 /** The decision object that is reused; what `Decision` shows, writable. */
-type Reused = { -readonly [K in keyof Decision]: Decision[K] }
+type Reused = { -readonly [K in keyof Omit<Decision, 'keyHash'>]: Decision[K] } & {
+  readonly keyHash: string | null
+}
 
 const noRules: RuleSet = { allow: [], deny: [], rules: [], hash: 0 }
 
@@ -49,6 +51,8 @@ export class Limiter {
   readonly #shadowViolated: RuleName[] = []
   readonly #numbers: Numbers = createNumbers()
   readonly #decision: Reused
+  /** Counter of the rule that the decision reports; -1: none, or tracked approximately. */
+  #reportedSlot = -1
   /** Decisions about keys that the table had no place for. */
   degradedDecisions = 0
 
@@ -58,7 +62,12 @@ export class Limiter {
     this.#sketch = new KeySketch(options.store.seed)
     this.#views = new KeyViews(options.store, this.#share)
     this.#evaluation = this.#newEvaluation(1)
+    // The text is made when somebody asks for it: most decisions are never logged.
+    const keyHash = () => (this.#reportedSlot < 0 ? null : this.store.idText(this.#reportedSlot))
     this.#decision = {
+      get keyHash(): string | null {
+        return keyHash()
+      },
       ...createNumbers(),
       reason: 'allowed',
       rule: null,
@@ -205,6 +214,7 @@ export class Limiter {
       return
     }
     const plan = evaluation.plans[chosen] as RulePlan
+    this.#reportedSlot = evaluation.missing[chosen] === 1 ? -1 : (evaluation.slot[chosen] as number)
     decision.rule = plan.spec.name
     decision.reason = passes ? 'allowed' : evaluation.reason(chosen)
     if (passes) decision.retryAfterMs = 0
@@ -221,6 +231,7 @@ export class Limiter {
 
   #copyPlain(): void {
     const decision = this.#decision
+    this.#reportedSlot = -1
     decision.rule = null
     decision.limit = 0
     decision.windowMs = 0
