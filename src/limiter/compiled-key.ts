@@ -9,7 +9,7 @@ interface Alternative {
 }
 
 /** Slots of the cache that every rule with a one-part key has; a power of two. */
-const cacheSlots = 256
+const cacheSlots = 1024
 /** Longest value that is cached, so that hostile headers cannot hold memory. */
 const cachedLengthMax = 256
 
@@ -107,9 +107,10 @@ export class CompiledKey {
  * comparison. Direct-mapped and of fixed size; a clash only costs building the text again.
  */
 class KeyCache {
-  readonly #values = new Array<string>(cacheSlots).fill('')
-  readonly #heads = new Array<string>(cacheSlots).fill('')
-  readonly #texts = new Array<string>(cacheSlots).fill('')
+  // Filled at first use: most of many rules never see a request.
+  #values: string[] = []
+  #heads: string[] = []
+  #texts: string[] = []
 
   text(head: string, value: string): string {
     const slot = slotOf(value)
@@ -126,6 +127,11 @@ class KeyCache {
 
   #store(slot: number, head: string, value: string, text: string): string {
     if (value.length > cachedLengthMax) return text
+    if (this.#values.length === 0) {
+      this.#values = new Array<string>(cacheSlots).fill('')
+      this.#heads = new Array<string>(cacheSlots).fill('')
+      this.#texts = new Array<string>(cacheSlots).fill('')
+    }
     this.#values[slot] = value
     this.#heads[slot] = head
     this.#texts[slot] = text
@@ -133,14 +139,11 @@ class KeyCache {
   }
 }
 
-/** Values differ mostly at their ends: `client-7`, `192.0.2.7`. */
+/** FNV-1a over the last characters: values differ mostly at their ends (`client-7`, `192.0.2.7`). */
 function slotOf(value: string): number {
-  const length = value.length
-  if (length < 4)
-    return (length + (length > 0 ? value.charCodeAt(length - 1) : 0)) & (cacheSlots - 1)
-  const end = value.charCodeAt(length - 1) * 31 + value.charCodeAt(length - 2) * 961
-  return (
-    (end + value.charCodeAt(length - 3) * 7 + value.charCodeAt(length >> 1) + length) &
-    (cacheSlots - 1)
-  )
+  let hash = 0x811c9dc5 ^ value.length
+  for (let index = Math.max(0, value.length - 8); index < value.length; index++) {
+    hash = Math.imul(hash ^ value.charCodeAt(index), 0x01000193)
+  }
+  return (hash ^ (hash >>> 15)) & (cacheSlots - 1)
 }

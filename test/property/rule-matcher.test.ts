@@ -1,6 +1,14 @@
 import fc from 'fast-check'
+import ipaddr from 'ipaddr.js'
 import { describe, expect, it } from 'vitest'
-import { canonicalIp, clientGroup, parseCidr, parseIp } from '../../src/limiter/cidr.js'
+import {
+  canonicalIp,
+  cidrContains,
+  clientGroup,
+  ipv6ClientBits,
+  parseCidr,
+  parseIp,
+} from '../../src/limiter/cidr.js'
 import { partHead, partText } from '../../src/limiter/key-source.js'
 import { createMatchResult } from '../../src/limiter/match-result.js'
 import { normalisePath } from '../../src/limiter/normal-path.js'
@@ -176,11 +184,36 @@ describe('addresses', () => {
     )
   })
 
+  it('are read and written as ipaddr.js does, odd spellings included', () => {
+    const odd = fc.stringMatching(/^[0-9a-fA-F:]{0,24}$/)
+    const groups = fc
+      .array(fc.constantFrom('', '0', '0', '1', 'abcd', '00a', '12345'), { maxLength: 9 })
+      .map(parts => parts.join(':'))
+    fc.assert(
+      fc.property(fc.oneof(fc.ipV6(), odd, groups), text => {
+        // It takes ::192.0.2.7 for the mapped address, and we do not.
+        if (text.includes('.')) return
+        const valid = ipaddr.IPv6.isValid(text)
+        const parsed = valid ? ipaddr.IPv6.parse(text) : null
+        const expected = parsed?.isIPv4MappedAddress()
+          ? parsed.toIPv4Address().toString()
+          : (parsed?.toRFC5952String() ?? null)
+        expect(canonicalIp(text)).toBe(expected)
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
   it('are in the group that stands for them', () => {
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), text => {
         const group = clientGroup(text)
-        expect(parseCidr(group)).not.toBeNull()
+        const network = parseCidr(group)!
+        expect(cidrContains(network, parseIp(text)!)).toBe(true)
+        if (group.includes('/')) {
+          expect(network.prefixBits).toBe(ipv6ClientBits)
+          expect(group).toBe(`${canonicalIp(group.slice(0, -3))}/64`)
+        }
         const again = group.includes('/') ? group.slice(0, group.indexOf('/')) : group
         expect(clientGroup(again)).toBe(group)
       }),
