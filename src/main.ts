@@ -29,7 +29,8 @@ process.stdout.on('error', error => {
   process.exit((error as NodeJS.ErrnoException).code === 'EPIPE' ? 0 : 1)
 })
 
-process.exitCode = await runCommandLine(host)
+// Writes to files, pipes and terminals are done by now; what still listens must not keep us.
+process.exit(await runCommandLine(host))
 
 function outputStream(stream: WriteStream): OutputStream {
   return {

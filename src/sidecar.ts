@@ -95,7 +95,11 @@ export class Sidecar {
     try {
       addresses = await openListeners(config, listeners, node)
     } catch (error) {
-      await Promise.all([closeListeners(listeners, 0), node.close()])
+      await Promise.all([
+        closeListeners(listeners, 0),
+        closeServers([listeners.telemetry], 0),
+        node.close(),
+      ])
       throw error
     }
     node.join()

@@ -1,11 +1,12 @@
 /**
  * Open-loop HTTP load: requests leave on schedule whether or not answers come, over kept-alive
- * connections, and each answer is counted by what it means.
+ * connections, and each answer is counted by what it means. Arrivals are a Poisson process: evenly
+ * spaced ones would march in step, and whoever comes first in each step would get everything.
  */
 import { Agent, request } from 'node:http'
 
-/** Requests are sent in batches this far apart, in milliseconds. */
-const tickMs = 10
+/** How often the schedule is looked at, in milliseconds. */
+const tickMs = 2
 /** An answer later than this is an error. */
 const answerTimeoutMs = 5_000
 /** Connections per target; at 1 ms an answer that is tens of thousands of requests per second. */
@@ -43,8 +44,10 @@ interface Lane {
   readonly target: LoadTarget
   readonly agent: Agent
   readonly counts: LoadCounts
-  /** Requests due but not sent; a fraction is kept for the next tick. */
-  due: number
+  /** Expected arrivals since the last one. */
+  elapsed: number
+  /** At how many expected arrivals the next one comes; exponential with mean 1. */
+  nextAt: number
 }
 
 export class LoadGenerator {
@@ -65,7 +68,8 @@ export class LoadGenerator {
       target,
       agent: new Agent({ keepAlive: true, maxSockets: connectionsMax }),
       counts: { offered: 0, allowed: 0, denied: 0, failed: 0 },
-      due: 0,
+      elapsed: 0,
+      nextAt: exponential(),
     })
   }
 
@@ -106,13 +110,17 @@ export class LoadGenerator {
     const nowMs = performance.now()
     const elapsedMs = Math.min(catchUpMaxMs, nowMs - this.#lastTickMs)
     this.#lastTickMs = nowMs
-    for (const lane of this.#lanes) lane.due += (lane.target.rate * elapsedMs) / 1000
-    // Round robin, one each, so that targets are offered side by side and not one after the other.
+    for (const lane of this.#lanes) lane.elapsed += (lane.target.rate * elapsedMs) / 1000
+    // One each in turn, from a random one on, so that targets are offered side by side.
+    const { length } = this.#lanes
+    const first = Math.floor(Math.random() * length)
     for (let sent = true; sent; ) {
       sent = false
-      for (const lane of this.#lanes) {
-        if (lane.due < 1) continue
-        lane.due -= 1
+      for (let index = 0; index < length; index += 1) {
+        const lane = this.#lanes[(first + index) % length]!
+        if (lane.elapsed < lane.nextAt) continue
+        lane.elapsed -= lane.nextAt
+        lane.nextAt = exponential()
         sent = true
         this.#send(lane, nowMs)
       }
@@ -153,4 +161,8 @@ export class LoadGenerator {
     this.#inFlight -= 1
     if (this.#inFlight === 0) this.#onIdle?.()
   }
+}
+
+function exponential(): number {
+  return -Math.log(1 - Math.random())
 }
