@@ -74,7 +74,7 @@ export type ReasonCounts = Readonly<
   Record<DecisionInterface, Readonly<Record<DecisionReason, number>>>
 >
 
-/** One decision in so many is timed; a power of two. Two more clock reads would cost a third of one. */
+/** One decision in so many is timed; a power of two. Reading the clock again is not free. */
 const timedEvery = 16
 
 /** Upper bounds in seconds: a decision takes about a microsecond; a stall takes milliseconds. */

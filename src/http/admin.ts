@@ -10,6 +10,7 @@ import type { CidrSet } from '../limiter/cidr.js'
 import type { RuleSpec } from '../limiter/rule.js'
 import { explanationJson, type KeyJson, keyJson, memberJson, ownOrigin } from './admin-views.js'
 import { parseDescribedRequest } from './check-body.js'
+import { peerText } from './client-address.js'
 import { describedFacts } from './described-request.js'
 import type { JwtVerifier } from './jwt-verifier.js'
 import { prefersHtml, sendView } from './negotiation.js'
@@ -198,7 +199,8 @@ function addOperations(app: FastifyInstance, options: AdminOptions): void {
     const parsed = parseDescribedRequest(unwrapRequest(request.body))
     if (!parsed.ok) throw new HttpProblem(400, parsed.error)
     const jwt = engine.needs().jwt ? options.jwt : null
-    const context = { trustedProxies: options.trustedProxies, jwt }
+    const peer = peerText(request.socket.remoteAddress)
+    const context = { peer, trustedProxies: options.trustedProxies, jwt }
     const facts = await describedFacts(parsed.value, context)
     const explanation = engine.explain(facts)
     const json = explanationJson(explanation, options.revealKeys, ownOrigin(engine.members()))

@@ -55,29 +55,30 @@ function prepareBody(
   options: CheckApiOptions,
 ): (Prepared | Promise<Prepared>)[] {
   const { body } = request
-  const local = isLocalPeer(peerText(request.socket.remoteAddress))
-  if (!Array.isArray(body)) return [prepare(body, '', local, options)]
+  const peer = peerText(request.socket.remoteAddress)
+  if (!Array.isArray(body)) return [prepare(body, '', peer, options)]
   if (body.length > batchMax) throw new HttpProblem(400, `a batch holds at most ${batchMax} checks`)
-  return body.map((item, index) => prepare(item, `check ${index}: `, local, options))
+  return body.map((item, index) => prepare(item, `check ${index}: `, peer, options))
 }
 
 function prepare(
   item: unknown,
   where: string,
-  local: boolean,
+  peer: string,
   options: CheckApiOptions,
 ): Prepared | Promise<Prepared> {
   const parsed = parseCheck(item)
   if (!parsed.ok) throw new HttpProblem(400, where + parsed.error)
   const check: Check = parsed.value
   return 'request' in check
-    ? prepareRequest(check.request, where, options)
-    : prepareRule(check, where, local, options.engine)
+    ? prepareRequest(check.request, where, peer, options)
+    : prepareRule(check, where, peer, options.engine)
 }
 
 function prepareRequest(
   request: Parameters<typeof describedFacts>[0],
   where: string,
+  peer: string,
   options: CheckApiOptions,
 ): Prepared | Promise<Prepared> {
   const { engine, trustedProxies } = options
@@ -89,15 +90,15 @@ function prepareRequest(
     }
     return { facts }
   }
-  const facts = describedFacts(request, { trustedProxies, jwt })
+  const facts = describedFacts(request, { peer, trustedProxies, jwt })
   return facts instanceof Promise ? facts.then(ready) : ready(facts)
 }
 
-function prepareRule(check: RuleCheck, where: string, local: boolean, engine: Engine): Prepared {
+function prepareRule(check: RuleCheck, where: string, peer: string, engine: Engine): Prepared {
   const rule = engine.rule(check.rule)
   if (!rule) throw new HttpProblem(404, `${where}there is no rule ${JSON.stringify(check.rule)}`)
   const cost = check.cost ?? 1
-  if (cost < 0 && !local) {
+  if (cost < 0 && !isLocalPeer(peer)) {
     throw new HttpProblem(403, `${where}a negative cost is taken from this machine only`)
   }
   return { rule, key: keyValues(rule, check.key, where), cost }

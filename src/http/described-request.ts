@@ -6,6 +6,8 @@ import type { JwtVerifier } from './jwt-verifier.js'
 import { type Claims, HttpRequestFacts, recordHeaderLookup } from './request-facts.js'
 
 export interface DescribedContext {
+  /** Whose request describes it; stands for the client where no `ip` is given. */
+  readonly peer: string
   readonly trustedProxies: CidrSet
   /** Null: no identity is configured, or no rule looks at tokens. */
   readonly jwt: JwtVerifier | null
@@ -24,7 +26,7 @@ export function describedFacts(
     headers[name.toLowerCase()] = value
   }
   const header = recordHeaderLookup(headers)
-  const given = request.ip ?? ''
+  const given = request.ip ?? context.peer
   const ip = canonicalIp(given) ?? given
   const facts = (jwt: Claims | null): RequestFacts =>
     new HttpRequestFacts({

@@ -42,7 +42,7 @@ export function addForwardAuth(app: FastifyInstance, options: ForwardAuthOptions
       payload.resume()
       done(null)
     })
-    for (const url of [prefix, `${prefix}/*`]) {
+    for (const url of [prefix, [prefix, '*'].join('/')]) {
       scope.route({
         method: methods,
         url,

@@ -10,7 +10,7 @@ export function prefersHtml(accept: string | undefined, otherwise = false): bool
   return html === json ? otherwise : html > json
 }
 
-/** The quality that an Accept header gives a type, by its most specific range (RFC 9110 §12.5.1). */
+/** The quality an Accept header gives a type, by its most specific range (RFC 9110 §12.5.1). */
 function quality(accept: string | undefined, type: string): number {
   if (accept === undefined || accept.trim() === '') return 1
   const major = type.slice(0, type.indexOf('/'))

@@ -9,7 +9,7 @@ import type { Random } from '../ports.js'
 export interface HeaderOptions {
   readonly ietf: 'draft-11' | 'off'
   readonly legacy: 'x-ratelimit' | 'github' | 'off'
-  /** What X-RateLimit-Reset counts: seconds since the Unix epoch, or from now; off leaves it out. */
+  /** X-RateLimit-Reset counts seconds since the Unix epoch, or from now; off leaves it out. */
   readonly reset: 'epoch' | 'delta' | 'off'
 }
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Exporter } from '../../src/metrics/exporter.js'
 import { ProxyCounters } from '../../src/proxy/proxy-stats.js'
 import { fakeEngine } from '../helpers/fake-core.js'
+import { openHttpWorld } from '../helpers/http-world.js'
 
 function promtool(metrics: string): { status: number | null; output: string } {
   const result = spawnSync('promtool', ['check', 'metrics'], { input: metrics, encoding: 'utf8' })
@@ -26,6 +27,14 @@ describe('promtool check metrics', () => {
       tokens: () => ({ verified: 0, rejected: 0, throttled: 0, cacheHits: 0, keySetFailures: 0 }),
     })
     expect(promtool(await exporter.scrape())).toEqual({ status: 0, output: '' })
+  })
+
+  it('accepts what a real core exports after some traffic', async () => {
+    const world = await openHttpWorld('rules: [{ name: api, key: [ip], limit: 1/1s }]')
+    for (let index = 0; index < 3; index++) await world.check({ rule: 'api', key: '192.0.2.1' })
+    const text = await (await fetch(`${world.telemetry}/metrics`)).text()
+    await world.close()
+    expect(promtool(text)).toEqual({ status: 0, output: '' })
   })
 
   it('would refuse what Node’s defaults name like counters', () => {

@@ -125,6 +125,13 @@ describe('POST /v1/check', () => {
     })
   })
 
+  it('without an address, the caller itself is the client', async () => {
+    const { app, core } = setup()
+    await check(app, { request: {} }, { remoteAddress: '::ffff:192.0.2.3' })
+    const facts = core.decided[0]?.facts
+    expect([facts?.method, facts?.path, facts?.ip]).toEqual(['GET', '/', '192.0.2.3'])
+  })
+
   it('no rule matched: numbers are null, not zero', async () => {
     const { app, core } = setup()
     core.next = decision({ rule: null, reason: 'no-rule', limit: 0, remaining: 0 })
