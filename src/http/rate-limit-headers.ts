@@ -50,11 +50,10 @@ export function appendRateLimitHeaders(
   const limit = wholeUnits(numbers.limit)
   const resetSeconds = Math.max(Math.ceil(numbers.resetAfterMs / 1000), retrySeconds)
   if (options.ietf !== 'off') {
-    const windowSeconds = Math.max(1, Math.ceil(numbers.windowMs / 1000))
     const untilSeconds = retrySeconds > 0 ? retrySeconds : resetSeconds
     headers.push(
       'RateLimit-Policy',
-      `"${numbers.rule}";q=${limit};w=${windowSeconds}`,
+      `"${numbers.rule}";q=${limit};${quotaUnit(numbers.windowMs)}`,
       'RateLimit',
       `"${numbers.rule}";r=${numbers.remaining};t=${Math.min(integerMax, untilSeconds)}`,
     )
@@ -79,6 +78,11 @@ export function appendRateLimitHeaders(
 function epochSeconds(numbers: LimitNumbers, wallMs: number, retrySeconds: number): number {
   const full = Math.ceil((wallMs + numbers.resetAfterMs) / 1000)
   return retrySeconds > 0 ? Math.max(full, Math.ceil(wallMs / 1000) + retrySeconds) : full
+}
+
+/** A limit per window, in whole seconds; a limit without one is of requests in flight. */
+function quotaUnit(windowMs: number): string {
+  return windowMs > 0 ? `w=${Math.max(1, Math.ceil(windowMs / 1000))}` : 'qu="concurrent-requests"'
 }
 
 /** A limit of less than one unit is still a limit: it reads as 1. */

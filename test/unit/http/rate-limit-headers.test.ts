@@ -70,6 +70,7 @@ describe('appendRateLimitHeaders', () => {
     ['a fraction is rounded down', { limit: 2.5 }, '"api";q=2;w=1'],
     ['a window is rounded up to whole seconds', { windowMs: 1_500 }, '"api";q=100;w=2'],
     ['a window is at least a second', { windowMs: 10 }, '"api";q=100;w=1'],
+    ['requests in flight have no window', { windowMs: 0 }, '"api";q=100;qu="concurrent-requests"'],
     ['an integer has at most 15 digits', { limit: 1e30 }, '"api";q=999999999999999;w=1'],
   ])('%s', (_what, parts, policy) => {
     expect(headers(decision(parts), all)).toMatchObject({ 'RateLimit-Policy': policy })
