@@ -35,7 +35,9 @@ const streams = new Map<StreamId, Socket>()
 let timer: NodeJS.Timeout | undefined
 let swim: Swim
 
-/** Every call goes through here: afterwards the effects are carried out and the timer is set anew. */
+/**
+ * Every call goes through here: afterwards the effects are carried out and the timer is set anew.
+ */
 function act(call: () => void): void {
   call()
   for (const effect of swim.takeEffects()) carryOut(effect)

@@ -1,7 +1,7 @@
 /**
- * Addresses as memberlist carries them (4 or 16 raw bytes) and as sockets take them (text). The byte form
- * is part of a member's identity: Go compares 10.0.0.1 in 4 bytes and in 16 bytes as different addresses,
- * so bytes are kept as received and only turned into text to reach somebody.
+ * Addresses as memberlist carries them (4 or 16 raw bytes) and as sockets take them (text). The
+ * byte form is part of a member's identity: Go compares 10.0.0.1 in 4 bytes and in 16 bytes as
+ * different addresses, so bytes are kept as received and only turned into text to reach somebody.
  */
 
 const mappedPrefix = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]
@@ -15,7 +15,9 @@ export function hostOf(bytes: Uint8Array): string | null {
   return compressed(Array.from({ length: 8 }, (_, i) => bytes[2 * i]! * 256 + bytes[2 * i + 1]!))
 }
 
-/** RFC 5952: lower case, the longest run of two or more zero groups (the first of equals) as `::`. */
+/**
+ * RFC 5952: lower case, the longest run of two or more zero groups (the first of equals) as `::`.
+ */
 function compressed(groups: readonly number[]): string {
   let best = { start: 0, length: 1 }
   for (let start = 0; start < 8; start++) {
@@ -29,8 +31,8 @@ function compressed(groups: readonly number[]): string {
 }
 
 /**
- * The bytes to announce for a host: 4 for IPv4 and for IPv4-mapped text, 16 for IPv6; null if the text is
- * neither. Names are not resolved here.
+ * The bytes to announce for a host: 4 for IPv4 and for IPv4-mapped text, 16 for IPv6; null if the
+ * text is neither. Names are not resolved here.
  */
 export function addressBytesOf(host: string): Uint8Array | null {
   const v4 = parseV4(host)

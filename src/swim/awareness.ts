@@ -1,6 +1,7 @@
 /**
- * How well this node keeps up, from its own experience (Lifeguard, local health multiplier; memberlist
- * awareness.go). 0 is healthy. A slow node that blames others probes more patiently instead.
+ * How well this node keeps up, from its own experience (Lifeguard, local health multiplier;
+ * memberlist awareness.go). 0 is healthy. A slow node that blames others probes more patiently
+ * instead.
  */
 export class Awareness {
   readonly #max: number

@@ -1,6 +1,7 @@
 /**
- * News waiting to be piggybacked or gossiped (SWIM section 4.1; memberlist queue.go): what was sent least
- * goes first, each item a limited number of times, and newer news about the same subject replaces older.
+ * News waiting to be piggybacked or gossiped (SWIM section 4.1; memberlist queue.go): what was sent
+ * least goes first, each item a limited number of times, and newer news about the same subject
+ * replaces older.
  */
 import { retransmitLimit } from './scaling.js'
 
@@ -57,8 +58,8 @@ export class BroadcastQueue {
   }
 
   /**
-   * Messages for one packet of `limitBytes`, each costing its length plus `overheadBytes`; every one of
-   * them counts as sent. A message that never fits stays queued, as in the original.
+   * Messages for one packet of `limitBytes`, each costing its length plus `overheadBytes`; every
+   * one of them counts as sent. A message that never fits stays queued, as in the original.
    */
   take(overheadBytes: number, limitBytes: number, countMax = Infinity): Uint8Array[] {
     const items = this.#items
@@ -67,8 +68,8 @@ export class BroadcastQueue {
     const sent: Item[] = []
     const kept: Item[] = []
     let roomBytes = limitBytes
-    // The order makes one pass enough: within a tier the longest that fits comes first, and what did
-    // not fit once cannot fit later because the room only shrinks.
+    // The order makes one pass enough: within a tier the longest that fits comes first, and what
+    // did not fit once cannot fit later because the room only shrinks.
     for (const item of items) {
       const costBytes = item.message.length + overheadBytes
       if (costBytes <= roomBytes && messages.length < countMax) {

@@ -1,9 +1,15 @@
-/** The effects of the event at hand, in order, and the one place that counts what is sent and dropped. */
+/**
+ * The effects of the event at hand, in order, and the one place that counts what is sent and
+ * dropped.
+ */
 import type { Address } from '../vocabulary.js'
 import type { Effect } from './effects.js'
 import { type DropReason, droppedNames, type SwimStats } from './stats.js'
 
-/** A reason is told of at most this often, so that a flood of bad packets is not a flood of log lines. */
+/**
+ * A reason is told of at most this often, so that a flood of bad packets is not a flood of log
+ * lines.
+ */
 const dropNoticeIntervalMs = 10_000
 
 type Fields = Readonly<Record<string, string | number>>

@@ -1,4 +1,7 @@
-/** The contents of a push/pull: what this node tells, and what it takes over (memberlist net.go, state.go). */
+/**
+ * The contents of a push/pull: what this node tells, and what it takes over (memberlist net.go,
+ * state.go).
+ */
 import { hostOf } from './address-bytes.js'
 import type { SwimContext } from './context.js'
 import type { Member } from './member.js'

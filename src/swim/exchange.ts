@@ -282,7 +282,10 @@ export class Exchanges implements Timed {
     const { effects } = this.#context
     if (error !== null) {
       effects.stats.pushPullsFailed += 1
-      effects.notice('warn', 'push/pull failed', { peer: textOf(to), error })
+      // Who asked for it decides what to log: retries of a silent address would flood it.
+      if (!purpose.reported) {
+        effects.notice('warn', 'push/pull failed', { peer: textOf(to), error })
+      }
     }
     if (purpose.reported) effects.add({ kind: 'exchangeSettled', to, error })
   }

@@ -1,6 +1,7 @@
 /**
- * The two background ways of spreading news: a few packets to random members at every tick, and from time
- * to time a full exchange with one of them (memberlist state.go gossip, pushPull, pushPullTrigger).
+ * The two background ways of spreading news: a few packets to random members at every tick, and
+ * from time to time a full exchange with one of them (memberlist state.go gossip, pushPull,
+ * pushPullTrigger).
  */
 import type { Address } from '../vocabulary.js'
 import type { SwimContext, Timed } from './context.js'

@@ -1,6 +1,6 @@
 /**
- * Everybody this node has heard of. Looked up by name; walked in a shuffled ring for probing (SWIM section
- * 4.3: round-robin over a random order bounds the time until a failure is noticed).
+ * Everybody this node has heard of. Looked up by name; walked in a shuffled ring for probing (SWIM
+ * section 4.3: round-robin over a random order bounds the time until a failure is noticed).
  */
 import type { Random } from '../ports.js'
 import type { MemberName } from '../vocabulary.js'
@@ -60,8 +60,8 @@ export class MemberTable {
   }
 
   /**
-   * The next entry of the ring that `wanted` accepts; null if a whole round has none. `onWrap` runs at the
-   * end of the ring, before it starts again: the moment to reap and to shuffle.
+   * The next entry of the ring that `wanted` accepts; null if a whole round has none. `onWrap` runs
+   * at the end of the ring, before it starts again: the moment to reap and to shuffle.
    */
   nextToProbe(wanted: (member: Member) => boolean, onWrap: () => void): MemberEntry | null {
     for (let checked = 0; checked < this.#ring.length; checked++) {

@@ -1,13 +1,16 @@
 /**
- * The settings of a node under memberlist's own names (config.go) in camelCase, with the unit appended
- * where there is one. Three presets carry the original's values. Settings marked "ours" have no
- * counterpart in Go.
+ * The settings of a node under memberlist's own names (config.go) in camelCase, with the unit
+ * appended where there is one. Three presets carry the original's values. Settings marked "ours"
+ * have no counterpart in Go.
  */
 import type { Address, MemberName } from '../vocabulary.js'
 
 /** What only the caller can know. */
 export interface SwimIdentity {
-  /** Unique in the cluster, 1..128 bytes of ASCII, no `/`. A second node of the same name is a conflict. */
+  /**
+   * Unique in the cluster, 1..128 bytes of ASCII, no `/`. A second node of the same name is a
+   * conflict.
+   */
   readonly name: MemberName
   /** Where peers reach this node by UDP and TCP. IPv4 is announced in its 4 byte form, always. */
   readonly advertise: Address
@@ -17,13 +20,13 @@ export interface SwimIdentity {
 export interface SwimSettings {
   // --- who belongs together
   /**
-   * 0..255 bytes, default empty. Packets and streams of another label are dropped, so that clusters which
-   * share a network never merge. Costs 2 bytes plus its length in every packet.
+   * 0..255 bytes, default empty. Packets and streams of another label are dropped, so that clusters
+   * which share a network never merge. Costs 2 bytes plus its length in every packet.
    */
   readonly label: string
   /**
-   * Default false. True is for a network in front that takes the label headers off: input must then come
-   * without one, while the label still counts as authenticated data of encrypted input.
+   * Default false. True is for a network in front that takes the label headers off: input must then
+   * come without one, while the label still counts as authenticated data of encrypted input.
    */
   readonly skipInboundLabelCheck: boolean
   /**
@@ -31,11 +34,16 @@ export interface SwimSettings {
    * encrypts, all decrypt. Changed at run time with `Swim.setKeyring`.
    */
   readonly keys: readonly Uint8Array[]
-  /** Default true: with keys, plaintext input is dropped. False only while encryption is rolled out. */
+  /**
+   * Default true: with keys, plaintext input is dropped. False only while encryption is rolled out.
+   */
   readonly gossipVerifyIncoming: boolean
   /** Default true: with keys, output is encrypted. False only while encryption is rolled out. */
   readonly gossipVerifyOutgoing: boolean
-  /** Ours (Go: CIDRsAllowed). Whose packets and streams are read and who may be a member; default anyone. */
+  /**
+   * Ours (Go: CIDRsAllowed). Whose packets and streams are read and who may be a member; default
+   * anyone.
+   */
   readonly allowed?: (host: string) => boolean
 
   // --- protocol
@@ -45,38 +53,51 @@ export interface SwimSettings {
   readonly delegateProtocolMin: number
   readonly delegateProtocolMax: number
   readonly delegateProtocolVersion: number
-  /** Default true: LZW for membership packets that shrink and for every stream. All nodes can read it. */
+  /**
+   * Default true: LZW for membership packets that shrink and for every stream. All nodes can read
+   * it.
+   */
   readonly enableCompression: boolean
-  /** Ours, default false: try LZW on best-effort user messages too. Go does whenever compression is on. */
+  /**
+   * Ours, default false: try LZW on best-effort user messages too. Go does whenever compression is
+   * on.
+   */
   readonly compressUserPackets: boolean
 
   // --- failure detection
   /**
-   * One member is probed per interval. Raise it and failures are noticed later while each node sends
-   * fewer pings. Must exceed `probeTimeoutMs`.
+   * One member is probed per interval. Raise it and failures are noticed later while each node
+   * sends fewer pings. Must exceed `probeTimeoutMs`.
    */
   readonly probeIntervalMs: number
-  /** How long the direct ack may take, > a round trip at the 99th percentile. Then others are asked. */
+  /**
+   * How long the direct ack may take, > a round trip at the 99th percentile. Then others are asked.
+   */
   readonly probeTimeoutMs: number
   /** Members asked to ping on our behalf. Raise it and packet loss causes fewer suspicions. */
   readonly indirectChecks: number
   /** Default false. True leaves out the TCP ping that runs beside the indirect ones. */
   readonly disableTcpPings: boolean
   /**
-   * The scores of the local health reach 0..this - 1, 8 by default; the probe interval is multiplied by
-   * score + 1. 1 turns the awareness off (Lifeguard, LHA-Probe).
+   * The scores of the local health reach 0..this - 1, 8 by default; the probe interval is
+   * multiplied by score + 1. 1 turns the awareness off (Lifeguard, LHA-Probe).
    */
   readonly awarenessMaxMultiplier: number
   /**
-   * A suspicion that others confirm runs for this many probe intervals, times log10 of the cluster's
-   * size. Raise it and members get more time to refute while real failures are declared later.
+   * A suspicion that others confirm runs for this many probe intervals, times log10 of the
+   * cluster's size. Raise it and members get more time to refute while real failures are declared
+   * later.
    */
   readonly suspicionMult: number
-  /** An unconfirmed suspicion runs this many times longer (Lifeguard, LHA-Suspicion). 1 turns that off. */
+  /**
+   * An unconfirmed suspicion runs this many times longer (Lifeguard, LHA-Suspicion). 1 turns that
+   * off.
+   */
   readonly suspicionMaxTimeoutMult: number
   /**
-   * Go's default 0 is off. How long after a death its name may come back under another address; without
-   * it, not before the dead entry is forgotten. Below the time a partition lasts, two nodes may fight.
+   * Go's default 0 is off. How long after a death its name may come back under another address;
+   * without it, not before the dead entry is forgotten. Below the time a partition lasts, two nodes
+   * may fight.
    */
   readonly deadNodeReclaimTimeMs: number
 
@@ -93,17 +114,25 @@ export interface SwimSettings {
   readonly pushPullIntervalMs: number
   /** For a whole stream exchange. Go: TCPTimeout. */
   readonly tcpTimeoutMs: number
-  /** 1400, to fit an Ethernet frame with the headers of any tunnel. The 5 bytes of a CRC come on top. */
+  /**
+   * 1400, to fit an Ethernet frame with the headers of any tunnel. The 5 bytes of a CRC come on
+   * top.
+   */
   readonly udpBufferSizeBytes: number
 
   // --- bounds, ours
   /** Entries of the member table, dead ones included; 10,000. More are ignored and counted. */
   readonly membersMax: number
-  /** Streams open at once in both directions; 128, as Go's limit of push/pulls. More are refused. */
+  /**
+   * Streams open at once in both directions; 128, as Go's limit of push/pulls. More are refused.
+   */
   readonly streamsMax: number
   /** Broadcasts waiting in each of the two queues; 4,096. The most often sent ones make way. */
   readonly broadcastQueueMax: number
-  /** Bytes of one exchange, as read and after decompression; 20 MiB, Go's limit of encrypted streams. */
+  /**
+   * Bytes of one exchange, as read and after decompression; 20 MiB, Go's limit of encrypted
+   * streams.
+   */
   readonly exchangeBytesMax: number
   /** Pings held open for other members; 256. More requests are not relayed. */
   readonly relaysMax: number

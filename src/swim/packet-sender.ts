@@ -1,6 +1,6 @@
 /**
- * Outgoing datagrams: what rides along, how much fits, which layers the receiver understands (memberlist
- * net.go sendMsg and rawSendMsgPacket, broadcast.go getBroadcasts).
+ * Outgoing datagrams: what rides along, how much fits, which layers the receiver understands
+ * (memberlist net.go sendMsg and rawSendMsgPacket, broadcast.go getBroadcasts).
  */
 import type { Address } from '../vocabulary.js'
 import { compoundHeaderBytes, compoundPartOverhead } from './codec/compound.js'
@@ -56,7 +56,10 @@ export class PacketSender {
     return true
   }
 
-  /** Encoded messages; `peer` is the receiver's entry where the original has it at hand, for the checksum. */
+  /**
+   * Encoded messages; `peer` is the receiver's entry where the original has it at hand, for the
+   * checksum.
+   */
   sendParts(to: Address, peer: Member | null, parts: readonly Uint8Array[]): void {
     this.#send(to, parts, peer, this.#context.wire)
   }
@@ -66,7 +69,9 @@ export class PacketSender {
     this.#send(peer.address, [userMessage(payload)], peer, this.#userWire)
   }
 
-  /** Room for one best-effort user message, so that the whole datagram keeps within the packet size. */
+  /**
+   * Room for one best-effort user message, so that the whole datagram keeps within the packet size.
+   */
   userMessageBytesMax(): number {
     const { options, wire } = this.#context
     const overhead = userTypeBytes + checksumFrameBytes + gossipOverhead(wire)

@@ -1,10 +1,10 @@
 /**
- * Failure detection: one member at a time is pinged, then through others and by TCP, then suspected (SWIM
- * section 4.1; Lifeguard's LHA-Probe and nacks; memberlist state.go probeNode).
+ * Failure detection: one member at a time is pinged, then through others and by TCP, then suspected
+ * (SWIM section 4.1; Lifeguard's LHA-Probe and nacks; memberlist state.go probeNode).
  *
  *     t=0                probeTimeoutMs                             probeInterval x (score + 1)
  *      | ping -> target        | ping-req -> indirectChecks members      |
- *      |                       | TCP ping -> target                      | no ack, no TCP answer: suspect
+ *      |                       | TCP ping -> target                      | no answer: suspect
  *      +---- ack: success -----+---- ack, own or relayed: success -------+
  */
 import { encodeMessage } from './codec/encode-message.js'
@@ -166,8 +166,8 @@ export class Prober implements Timed {
   #askOthers(probe: Probe, nowMs: number): void {
     const { options, table, effects, selfAddressBytes } = this.#context
     const { target, ping } = probe
-    // After a stall of this process the answers may still wait in the socket: the second stage always
-    // gets its full time.
+    // After a stall of this process the answers may still wait in the socket: the second stage
+    // always gets its full time.
     probe.deadlineMs += nowMs - probe.timeoutAtMs
     probe.indirect = true
     effects.stats.probesIndirect += 1
@@ -200,7 +200,7 @@ export class Prober implements Timed {
   }
 
   #conclude(probe: Probe, nowMs: number): void {
-    const { options, awareness, effects } = this.#context
+    const { options, awareness, effects, table } = this.#context
     const { target } = probe
     if (probe.streamAnswered) {
       effects.stats.probesRescuedByStream += 1
@@ -217,8 +217,12 @@ export class Prober implements Timed {
     effects.stats.nacksMissing += missing
     // Relays that keep quiet are a sign that this node is the one in trouble.
     awareness.applyDelta(probe.nacksExpected > 0 ? missing : 1)
-    effects.notice('info', 'suspecting a member: no ack in time', { member: target.name })
     const { incarnation, name: node } = target
+    // It may have refuted or died while the probe was open; the suspicion is then void.
+    const current = table.get(node)?.member
+    if (current?.incarnation === incarnation && !isDeadOrLeft(current)) {
+      effects.notice('info', 'suspecting a member: no ack in time', { member: node })
+    }
     this.#transitions.suspect({ kind: 'suspect', incarnation, node, from: options.name }, nowMs)
   }
 

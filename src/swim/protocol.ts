@@ -1,8 +1,8 @@
 /**
  * One memberlist node as a step function: events and the time go in, effects come out through
- * `takeEffects()`. No socket, no clock, no timer of its own; whoever drives it moves bytes and calls
- * `advance` at `nextDeadlineMs()`. Sources: SWIM (Das, Gupta, Motivala 2002), Lifeguard (Dadgar, Phillips,
- * Currey 2017), memberlist.go and state.go.
+ * `takeEffects()`. No socket, no clock, no timer of its own; whoever drives it moves bytes and
+ * calls `advance` at `nextDeadlineMs()`. Sources: SWIM (Das, Gupta, Motivala 2002), Lifeguard
+ * (Dadgar, Phillips, Currey 2017), memberlist.go and state.go.
  *
  *     packets, streams --> Swim --> Transitions (who is alive)     --> effects
  *                               --> Prober, Relay (who answers)
@@ -32,7 +32,10 @@ import { Transitions } from './transitions.js'
 /** Lateness from which this process counts as having stood still. */
 const stallMs = 250
 
-/** After a stall suspicions do not run out for this long, so that waiting refutations are read first. */
+/**
+ * After a stall suspicions do not run out for this long, so that waiting refutations are read
+ * first.
+ */
 const stallGraceMs = 100
 
 export interface SwimPorts {
@@ -201,8 +204,8 @@ export class Swim {
   // --- the application's messages
 
   /**
-   * `bestEffort` is one datagram of at most `packetPayloadBytesMax()` bytes, `reliable` one stream. False,
-   * and nothing sent, if the member is unknown, is this node, or the message does not fit.
+   * `bestEffort` is one datagram of at most `packetPayloadBytesMax()` bytes, `reliable` one stream.
+   * False, and nothing sent, if the member is unknown, is this node, or the message does not fit.
    */
   sendUserMessage(
     to: MemberName,

@@ -9,8 +9,8 @@ import type { IndirectPing, Ping } from './messages.js'
 import type { PacketSender } from './packet-sender.js'
 
 /**
- * The nack goes out at this share of the probe timeout. Go waits for the whole of it, which with its LAN and
- * WAN presets is just when the asker gives up and counts the nack as missing.
+ * The nack goes out at this share of the probe timeout. Go waits for the whole of it, which with
+ * its LAN and WAN presets is just when the asker gives up and counts the nack as missing.
  */
 const nackShare = 0.8
 

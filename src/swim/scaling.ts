@@ -1,7 +1,8 @@
 /**
- * The formulas that fit the protocol's times and counts to the size of the cluster. Sources: memberlist
- * util.go and suspicion.go; SWIM section 4.1 (each update is passed on O(log n) times); Lifeguard section
- * IV-B (the decay of a suspicion's time-out). `nodes` always counts self and the dead not yet forgotten.
+ * The formulas that fit the protocol's times and counts to the size of the cluster. Sources:
+ * memberlist util.go and suspicion.go; SWIM section 4.1 (each update is passed on O(log n) times);
+ * Lifeguard section IV-B (the decay of a suspicion's time-out). `nodes` always counts self and the
+ * dead not yet forgotten.
  */
 
 /** Above this size push/pulls become rarer, so that the fleet's total stays in check. */
@@ -26,8 +27,8 @@ export function confirmationsExpected(mult: number, nodes: number): number {
 }
 
 /**
- * Time left of a suspicion after `confirmations` of `expected` (k > 0), negative when it is past. It falls
- * with the logarithm, so the first confirmation takes off the most.
+ * Time left of a suspicion after `confirmations` of `expected` (k > 0), negative when it is past.
+ * It falls with the logarithm, so the first confirmation takes off the most.
  */
 export function remainingSuspicionMs(
   confirmations: number,

@@ -1,6 +1,7 @@
 /**
- * Everything counted since start, as one flat record of numbers: monotone counters, except the gauges at
- * the end, which `Swim.stats()` refreshes. The metrics room gives them their outside names.
+ * Everything counted since start, as one flat record of numbers: monotone counters, except the
+ * gauges at the end, which `Swim.stats()` refreshes. The metrics room gives them their outside
+ * names.
  */
 import { wireErrors } from './codec/wire-error.js'
 

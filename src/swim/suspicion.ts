@@ -1,7 +1,7 @@
 /**
- * The clock of one suspicion (Lifeguard, LHA-Suspicion; memberlist suspicion.go): it runs for the maximum
- * and is cut towards the minimum by each independent accuser, because many accusers are less likely to be
- * the ones at fault.
+ * The clock of one suspicion (Lifeguard, LHA-Suspicion; memberlist suspicion.go): it runs for the
+ * maximum and is cut towards the minimum by each independent accuser, because many accusers are
+ * less likely to be the ones at fault.
  */
 import type { MemberName } from '../vocabulary.js'
 import { remainingSuspicionMs } from './scaling.js'
@@ -15,7 +15,10 @@ export class Suspicion {
   #confirmations = 0
   #deadlineMs: number
 
-  /** `expected` confirmations (k) bring the time down to `minMs`; with 0 it is `minMs` from the start. */
+  /**
+   * `expected` confirmations (k) bring the time down to `minMs`; with 0 it is `minMs` from the
+   * start.
+   */
   constructor(
     accuser: MemberName,
     times: { readonly expected: number; readonly minMs: number; readonly maxMs: number },

@@ -3,7 +3,10 @@ export class Ticker {
   readonly #intervalMs: number
   #nextMs: number
 
-  /** The first tick comes within one interval, as `chance` in [0, 1) says, so that nodes fall out of step. */
+  /**
+   * The first tick comes within one interval, as `chance` in [0, 1) says, so that nodes fall out of
+   * step.
+   */
   constructor(intervalMs: number, chance: number, nowMs: number) {
     this.#intervalMs = intervalMs
     this.#nextMs = nowMs + intervalMs * chance

@@ -1,7 +1,7 @@
 /**
- * What a message about a member does to the table (memberlist state.go: aliveNode, suspectNode, deadNode,
- * mergeState; SWIM section 4.2). Each rule either ignores the message, or changes the entry, queues news
- * and tells the application. Who sent the bytes and how does not matter here.
+ * What a message about a member does to the table (memberlist state.go: aliveNode, suspectNode,
+ * deadNode, mergeState; SWIM section 4.2). Each rule either ignores the message, or changes the
+ * entry, queues news and tells the application. Who sent the bytes and how does not matter here.
  *
  *                 suspect, inc >= known            timer runs out, or dead, inc >= known
  *      +-------+ -----------------------> +---------+ --------------------------> +------+
@@ -177,7 +177,10 @@ export class Transitions {
     effects.add({ kind: 'memberChanged', change: 'leave', member: entry.member })
   }
 
-  /** Takes over what a peer's push/pull says. A peer's word that somebody is dead only makes a suspect. */
+  /**
+   * Takes over what a peer's push/pull says. A peer's word that somebody is dead only makes a
+   * suspect.
+   */
   merge(records: readonly NodeRecord[], nowMs: number): void {
     const from = this.#context.options.name
     for (const record of records) {
@@ -259,7 +262,9 @@ export class Transitions {
     this.#refute(self, alive.incarnation, alive.node)
   }
 
-  /** A new entry counts as dead until its alive is accepted, so that it joins like one coming back. */
+  /**
+   * A new entry counts as dead until its alive is accepted, so that it joins like one coming back.
+   */
   #create(alive: Alive, host: string, nowMs: number): MemberEntry {
     return this.#context.table.add({ ...memberOf(alive, host, 'dead', nowMs), incarnation: 0 })
   }

@@ -1,7 +1,7 @@
 /**
- * Whether two halves of a cluster can speak with each other (memberlist state.go verifyProtocol): the
- * ranges that all living members understand must overlap, and everybody, dead ones too, must speak
- * something within the overlap.
+ * Whether two halves of a cluster can speak with each other (memberlist state.go verifyProtocol):
+ * the ranges that all living members understand must overlap, and everybody, dead ones too, must
+ * speak something within the overlap.
  */
 import type { Member } from './member.js'
 import { type NodeRecord, versionsBytes } from './messages.js'

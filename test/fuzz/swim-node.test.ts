@@ -1,6 +1,7 @@
 /**
- * Hostile bytes against a whole node, through the same doors as real ones. Whatever arrives, the node throws
- * nothing, keeps within its bounds, and still answers a ping afterwards. Seeds are printed on failure.
+ * Hostile bytes against a whole node, through the same doors as real ones. Whatever arrives, the
+ * node throws nothing, keeps within its bounds, and still answers a ping afterwards. Seeds are
+ * printed on failure.
  */
 import { describe, expect, it } from 'vitest'
 import { encodeMessage } from '../../src/swim/codec/encode-message.js'

@@ -1,7 +1,7 @@
 /**
- * A tiny network in virtual time for whole nodes: packets and streams with latency, loss and broken links.
- * No sockets and no clock; the same seed gives the same run. (The product's own simulator is `src/simulator`;
- * this one knows nothing but `swim`, so that the library is tested by itself.)
+ * A tiny network in virtual time for whole nodes: packets and streams with latency, loss and broken
+ * links. No sockets and no clock; the same seed gives the same run. (The product's own simulator is
+ * `src/simulator`; this one knows nothing but `swim`, so that the library is tested by itself.)
  */
 import type { Effect, StreamId } from '../../src/swim/effects.js'
 import { lanDefaults } from '../../src/swim/options.js'

@@ -1,4 +1,7 @@
-/** Nodes for tests: a delegate that keeps what it is told, seeded chance, options for a name and an address. */
+/**
+ * Nodes for tests: a delegate that keeps what it is told, seeded chance, options for a name and an
+ * address.
+ */
 import type { Random } from '../../src/ports.js'
 import { Keyring } from '../../src/swim/codec/keyring.js'
 import { createContext, type SwimContext } from '../../src/swim/context.js'

@@ -1,6 +1,7 @@
 /**
- * Protocol stories that anyone can read: a script of orders, each followed by the whole trace of what it
- * caused. `UPDATE_SCRIPTS=1` writes the traces anew; read the difference before believing it.
+ * Protocol stories that anyone can read: a script of orders, each followed by the whole trace of
+ * what it caused. `UPDATE_SCRIPTS=1` writes the traces anew; read the difference before believing
+ * it.
  *
  *     node a [setting=value …]     starts a node        run 500           lets 500 ms pass
  *     join b a                     push/pull            kill a            no process any more
@@ -9,8 +10,8 @@
  *     restart a HOST               same name, new life  members a         its table
  *     forge b suspect|dead c INC FROM                   a message from nowhere to b
  *
- * Trace lines: `at  from > to  parts` for packets, `at  from = to  message` for streams (`x` instead of `>`
- * or `=`: lost), `at  node: what it learnt`.
+ * Trace lines: `at  from > to  parts` for packets, `at  from = to  message` for streams (`x`
+ * instead of `>` or `=`: lost), `at  node: what it learnt`.
  */
 
 import { encodeMessage } from '../../src/swim/codec/encode-message.js'

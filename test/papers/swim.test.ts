@@ -1,9 +1,9 @@
 /**
  * The claims of two papers, each held by a test.
  *
- * SWIM: Das, Gupta, Motivala, "SWIM: Scalable Weakly-consistent Infection-style Process Group Membership
- * Protocol", DSN 2002. Lifeguard: Dadgar, Phillips, Currey, "Lifeguard: Local Health Awareness for More
- * Accurate Failure Detection", DSN-W 2018. Names of sections in the titles.
+ * SWIM: Das, Gupta, Motivala, "SWIM: Scalable Weakly-consistent Infection-style Process Group
+ * Membership Protocol", DSN 2002. Lifeguard: Dadgar, Phillips, Currey, "Lifeguard: Local Health
+ * Awareness for More Accurate Failure Detection", DSN-W 2018. Names of sections in the titles.
  */
 import { describe, expect, it } from 'vitest'
 import type { Effect } from '../../src/swim/effects.js'
@@ -180,7 +180,9 @@ describe('SWIM', () => {
 })
 
 describe('Lifeguard', () => {
-  /** One node misses most of its mail for a minute, both ways. The deaths of others that it causes. */
+  /**
+   * One node misses most of its mail for a minute, both ways. The deaths of others that it causes.
+   */
   function deathsCausedBySlowNode(settings: TestSettings): number {
     const { network, changes } = createCluster(12, 31, {
       ...quiet,

@@ -129,7 +129,8 @@ describe('a cluster in one process', () => {
     const share = (after.failed - before.failed) / (after.sent - before.sent)
     expect(share).toBeGreaterThan(formula * 0.8)
     expect(share).toBeLessThan(formula * 1.2)
-    // A death here is a refutation that missed an observer: e^-(sends that arrive) of all suspicions.
+    // A death here is a refutation that missed an observer: e^-(sends that arrive) of all
+    // suspicions.
     let suspicions = 0
     for (const { swim } of network.nodes.values()) suspicions += swim.stats.suspicions
     const allowed = suspicions * Math.exp(-0.7 * retransmitLimit(4, 30))

@@ -94,7 +94,8 @@ describe('piggybacking', () => {
       'user',
       'user',
     ])
-    // 1400 less the ack, the compound header and the queued message; 3 bytes per application message.
+    // 1400 less the ack, the compound header and the queued message; 3 bytes per application
+    // message.
     const ackBytes = 18
     expect(delegate.asked).toEqual([{ overhead: 3, limit: 1400 - ackBytes - 2 - 102 }])
   })

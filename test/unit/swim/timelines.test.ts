@@ -1,4 +1,6 @@
-/** One real node among stubs, as the Go library was measured (`observedTimelines` of the vectors). */
+/**
+ * One real node among stubs, as the Go library was measured (`observedTimelines` of the vectors).
+ */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { encodeMessage } from '../../../src/swim/codec/encode-message.js'
@@ -27,7 +29,10 @@ const vectors = JSON.parse(
 )
 const runs: readonly Run[] = vectors.observedTimelines[0].runs
 
-/** Five stubs at 10.0.0.1 to .5; the last one never answers. Times are those of the silent one's first ping. */
+/**
+ * Five stubs at 10.0.0.1 to .5; the last one never answers. Times are those of the silent one's
+ * first ping.
+ */
 class Stage {
   readonly #node = createNode(swimOptions('self'))
   readonly #run: Run
