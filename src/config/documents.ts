@@ -91,7 +91,7 @@ function isMap(value: unknown): value is PlainMap {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function isManifest(value: unknown): value is PlainMap {
+function isManifest(value: unknown): boolean {
   return isMap(value) && typeof value.kind === 'string' && typeof value.apiVersion === 'string'
 }
 

@@ -2,6 +2,7 @@
  * The small languages inside configuration values: durations, limits, key sources, addresses. Pure;
  * every reader returns a value or a sentence saying what is wrong, never both, and throws nothing.
  */
+import { parseIp } from '../limiter/cidr.js'
 import type { CalendarUnit, KeyPart, KeySource, LimitSpec } from '../limiter/rule.js'
 import type { Address } from '../vocabulary.js'
 import { didYouMean } from './did-you-mean.js'
@@ -156,6 +157,9 @@ export function readAddress(text: string, defaultPort: number | null = null): Re
   const parts = /^(?:\[([0-9A-Fa-f:.]+)\]|([^[\]:/\s]*))(?::(\d{1,5}))?$/.exec(text) ?? undefined
   if (parts === undefined) return bad('expected HOST:PORT, as 127.0.0.1:7946 or [::1]:7946')
   const host = parts[1] ?? parts[2] ?? ''
+  if (parts[1] !== undefined && parseIp(host)?.family !== 6) {
+    return bad(`"${host}" in brackets is no IPv6 address`)
+  }
   if (parts[3] === undefined && (defaultPort === null || host === '')) {
     return bad('expected HOST:PORT; the port is missing')
   }

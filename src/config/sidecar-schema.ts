@@ -34,7 +34,10 @@ const Networks = (description: string) =>
  */
 const Switch = <T extends string>(words: readonly T[], options: TSchemaOptions) =>
   Type.Optional(
-    Type.Enum([...words, 'off', false], { ...options, 'x-expected': [...words, 'off'].join(', ') }),
+    Type.Union([Type.Enum([...words, 'off']), Type.Literal(false)], {
+      ...options,
+      'x-expected': [...words, 'off'].join(', '),
+    }),
   )
 
 const ProxySection = Strict({

@@ -87,6 +87,9 @@ const checkKeys: GrammarCheck = (name, value) => {
 /** Without what other errors say better: branches of a union, and patterns that have a reader. */
 function meaningful(errors: readonly ErrorObject[]): ErrorObject[] {
   const unions = errors.filter(error => error.keyword === 'anyOf')
+  const words = new Set(
+    errors.filter(error => error.keyword === 'enum').map(error => error.instancePath),
+  )
   const deeper = (path: string) =>
     errors.some(
       error => error.instancePath.startsWith(`${path}/`) && (error.keyword as string) !== 'anyOf',
@@ -96,6 +99,9 @@ function meaningful(errors: readonly ErrorObject[]): ErrorObject[] {
     const union = unions.find(found => found.instancePath === error.instancePath)
     if (union === undefined || error.keyword === 'x-grammar') return true
     if (Array.isArray(error.data)) return /Items$/.test(error.keyword)
+    if (typeof error.data === 'string' && words.has(error.instancePath)) {
+      return error.keyword === 'enum'
+    }
     return error === union && !deeper(error.instancePath)
   })
 }

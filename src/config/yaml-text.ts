@@ -3,26 +3,36 @@
  * size, depth and the number of values (aliases counted as often as they are used).
  */
 import {
+  Composer,
+  type CST,
   type Document,
   isAlias,
   isMap,
   isScalar,
   isSeq,
+  Lexer,
   LineCounter,
   type Node,
   type Pair,
-  parseAllDocuments,
+  Parser,
   type Scalar,
   type YAMLMap,
 } from 'yaml'
 import { type ConfigPath, type Finding, findingsMax, formatPath } from './finding.js'
 
-/** Longest text in UTF-16 units; a ConfigMap holds at most 1 MiB. */
-export const textLengthMax = 2 * 1024 * 1024
+/** Longest text in UTF-16 units, and largest file in bytes; a ConfigMap holds no more. */
+export const textLengthMax = 1024 * 1024
 /** Most values in one document. */
 export const valuesMax = 100_000
 /** Deepest nesting of lists and maps. */
 export const depthMax = 32
+/**
+ * Deepest stack of the tokenizer, which is not recursive while what comes after it is: an overflow
+ * there is caught too late, as V8 may give up for good when it compiles something with no stack left.
+ */
+const stackMax = 3 * depthMax
+/** Most tokens in one text. */
+const tokensMax = 20 * valuesMax
 /** Most uses of aliases in one document; looking one up takes as long as the document. */
 export const aliasesMax = 100
 
@@ -68,9 +78,8 @@ export function parseYaml(text: string, file: string): YamlParse {
   try {
     return parseWithin(text, file)
   } catch (error) {
-    // The parser recurses: absurd nesting ends in a RangeError before our own bound is asked.
-    const reason = error instanceof RangeError ? 'nested too deeply' : `${error}`
-    return failed(file, start, 'yaml', `cannot be read: ${reason}`)
+    // Not known to happen; a fault in the library must not end a running sidecar.
+    return failed(file, start, 'yaml', `cannot be read: ${error}`)
   }
 }
 
@@ -84,14 +93,12 @@ function finding(file: string, place: Place, code: string, path: string, message
 
 function parseWithin(text: string, file: string): YamlParse {
   const lineCounter = new LineCounter()
-  const options = {
-    lineCounter,
-    prettyErrors: false,
-    uniqueKeys: false,
-    logLevel: 'silent',
-  } as const
-  const parsed = parseAllDocuments(text, options)
-  const documents = Array.isArray(parsed) ? parsed : []
+  const tokens = tokenize(text, lineCounter)
+  if (!Array.isArray(tokens)) {
+    return failed(file, placeOf(lineCounter, tokens.offset), tokens.code, tokens.message)
+  }
+  const composer = new Composer({ lineCounter, prettyErrors: false, uniqueKeys: false })
+  const documents = [...composer.compose(tokens)]
   const findings = documents.flatMap(document =>
     document.errors.map(error => {
       const place = placeOf(lineCounter, error.pos[0])
@@ -102,6 +109,31 @@ function parseWithin(text: string, file: string): YamlParse {
   const read = readers.map(reader => reader.read())
   findings.push(...readers.flatMap(reader => reader.findings))
   return { documents: read, findings }
+}
+
+interface Overrun {
+  readonly offset: number
+  readonly code: string
+  readonly message: string
+}
+
+function tokenize(text: string, lineCounter: LineCounter): CST.Token[] | Overrun {
+  const parser = new Parser(lineCounter.addNewLine)
+  const tokens: CST.Token[] = []
+  let lexemes = 0
+  lineCounter.addNewLine(0)
+  for (const lexeme of new Lexer().lex(text)) {
+    tokens.push(...parser.next(lexeme))
+    const { offset } = parser
+    if (parser.stack.length > stackMax) {
+      return { offset, code: 'too-deep', message: `nested deeper than ${depthMax}` }
+    }
+    if (++lexemes > tokensMax) {
+      return { offset, code: 'too-large', message: `more than ${tokensMax} tokens` }
+    }
+  }
+  tokens.push(...parser.end())
+  return tokens
 }
 
 function yamlMessage(message: string): string {
