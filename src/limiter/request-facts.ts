@@ -14,7 +14,7 @@ export interface RequestFacts {
   readonly query: string
   /** Host header without port, lower-case; '' when there is none. */
   readonly host: string
-  /** The client's address as the trusted-proxy walk found it, canonical text, IPv4-mapped unwrapped. */
+  /** The client's address after the trusted-proxy walk, canonical, IPv4-mapped unwrapped. */
   readonly ip: string
   /** The direct peer is loopback-listed or in `trustedProxies`: its claims may be believed. */
   readonly peerTrusted: boolean

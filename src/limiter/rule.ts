@@ -11,7 +11,7 @@ export type Algorithm =
   | 'sliding-window'
   | 'sliding-log'
 
-/** Calendar windows begin at local midnight, Monday or the first of the month in the rule's zone. */
+/** Calendar windows begin at midnight, Monday or the first of the month in the rule's zone. */
 export type CalendarUnit = 'day' | 'week' | 'month'
 
 /** COUNT/DURATION as written in a rule. */

@@ -40,8 +40,8 @@ export function realCore(identity: NodeIdentity, rules: RuleSet): Core {
 /** Adds what the simulator asks beside the `Core`'s own methods. */
 export function asSimNode(core: Core): SimNode {
   return Object.assign(core, {
-    alivePeers: (monotonicMs: number) =>
-      core.members(monotonicMs).filter(member => !member.self && member.state === 'alive').length,
+    alivePeers: () =>
+      core.members().filter(member => !member.self && member.state === 'alive').length,
   })
 }
 

@@ -1,6 +1,6 @@
 /**
  * What an application plugs into the protocol (memberlist's Delegate, delegate.go). All calls are
- * synchronous, come from inside `Swim` and must not call back into it; keep what must be done for later.
+ * synchronous, come from inside `Swim` and must not call back into it; keep what is to be done.
  */
 import type { Member } from './member.js'
 
@@ -9,7 +9,7 @@ export interface Delegate {
   nodeMeta(limit: number): Uint8Array
   /** A user message that arrived by packet or stream; the bytes are the callee's to keep. */
   notifyMessage(message: Uint8Array, nowMs: number): void
-  /** Broadcasts to fill a gossip packet: each costs its length plus `overhead`, `limit` bytes in all. */
+  /** Broadcasts that fill a gossip packet: each costs its length + `overhead`, `limit` in all. */
   getBroadcasts(overhead: number, limit: number, nowMs: number): readonly Uint8Array[]
   /** The application's part of a push/pull. */
   localState(join: boolean, nowMs: number): Uint8Array

@@ -1,19 +1,19 @@
 /**
- * What the protocol wants done. `Swim` queues effects while it handles an event; the shell takes them
- * with `takeEffects()` and carries them out in order. Nothing here touches a socket.
+ * What the protocol wants done. `Swim` queues effects while it handles an event; the shell takes
+ * them with `takeEffects()` and carries them out in order. Nothing here touches a socket.
  */
 import type { Address } from '../vocabulary.js'
 import type { Member } from './member.js'
 
-/** Identifies one TCP exchange; given out by `Swim` for both directions, never reused in a process. */
+/** One TCP exchange; numbers come from `Swim` for both directions and are never reused. */
 export type StreamId = number
 
 export type Effect =
   /** One UDP datagram. */
   | { readonly kind: 'sendPacket'; readonly to: Address; readonly bytes: Uint8Array }
   /**
-   * Dial and, once connected, write `bytes`; the answer comes back through `handleStreamData`, the end
-   * (or a failure to connect) through `handleStreamEnd`. Give up after `timeoutMs` in all.
+   * Dial and, once connected, write `bytes`; the answer comes back through `handleStreamData`, the
+   * end (or a failure to connect) through `handleStreamEnd`. Give up after `timeoutMs` in all.
    */
   | {
       readonly kind: 'openStream'

@@ -43,8 +43,7 @@ describe.each([3, 10])('a fleet of %i pods', pods => {
     const events = 'events: [{ at: 5s, restart: [0] }]'
     const { world, cores } = fleetOf(fleet(pods, { rate: twice, events }), 5)
     world.runUntil(8000)
-    const now = world.cluster.processes[1]!.monotonicMs()
-    const alive = cores[1]!.members(now).filter(member => member.state === 'alive')
+    const alive = cores[1]!.members().filter(member => member.state === 'alive')
     expect(alive.filter(member => member.name === 'pod-0')).toHaveLength(1)
     expect(alive).toHaveLength(pods)
   })

@@ -16,7 +16,7 @@ const scratch = new Uint8Array(16_384)
  * actually produced, at most doubled. Bytes after the end code are ignored.
  */
 export function lzwDecode(input: Uint8Array, outputBytesMax: number): Decoded<Uint8Array> {
-  let output = scratch
+  let output: Uint8Array = scratch
   let produced = 0
   let width = codeBitsMin
   let limit = 512
