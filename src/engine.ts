@@ -56,6 +56,8 @@ export interface EnginePorts {
   readonly clock: Clock
   /** Called after every call that may have moved the core's next deadline or left effects. Cheap. */
   readonly wake: () => void
+  /** Hears what the core threw, at most once a second; the request was answered all the same. */
+  readonly onFailure?: (error: unknown) => void
 }
 
 /** A denial as it happens; the decision is only valid during the call. */
@@ -87,6 +89,8 @@ export class Engine {
   readonly #clock: Clock
   readonly #wake: () => void
   #onDenied: DenialListener | null = null
+  readonly #onFailure: (error: unknown) => void
+  #failureTellableAtMs = Number.NEGATIVE_INFINITY
   #calls = 0
   #failures = 0
   readonly #reasons = { proxy: noReasons(), check: noReasons(), auth: noReasons() }
@@ -100,6 +104,7 @@ export class Engine {
     this.#core = ports.core
     this.#clock = ports.clock
     this.#wake = ports.wake
+    this.#onFailure = ports.onFailure ?? (() => {})
   }
 
   /** Who hears of denials; one listener. */
@@ -114,8 +119,9 @@ export class Engine {
     let decision: Decision
     try {
       decision = this.#core.decide(facts, via, monotonicMs, wallMs)
-    } catch {
-      decision = this.#degraded(this.#core.rules().rules)
+    } catch (error) {
+      this.#noteFailure(error, monotonicMs)
+      decision = degraded(this.#core.rules().rules)
     }
     this.#after(decision, via, monotonicMs, wallMs)
     return decision
@@ -128,17 +134,26 @@ export class Engine {
     let decision: Decision | null
     try {
       decision = this.#core.check(rule, key, cost, monotonicMs, wallMs)
-    } catch {
+    } catch (error) {
+      this.#noteFailure(error, monotonicMs)
       const spec = this.rule(rule)
-      decision = spec ? this.#degraded([spec]) : null
+      decision = spec ? degraded([spec]) : null
     }
     if (decision) this.#after(decision, 'check', monotonicMs, wallMs)
     return decision
   }
 
-  /** Hands back what a decision left open. A second call for the same settlement does nothing. */
+  /**
+   * Hands back what a decision left open. A second call for the same settlement does nothing. Never
+   * throws: it is called where responses end, and their ends must be reached.
+   */
   settle(settlement: Settlement, outcome: Outcome): void {
-    this.#core.settle(settlement, outcome, this.#clock.monotonicMs(), this.#clock.wallMs())
+    const monotonicMs = this.#clock.monotonicMs()
+    try {
+      this.#core.settle(settlement, outcome, monotonicMs, this.#clock.wallMs())
+    } catch (error) {
+      this.#noteFailure(error, monotonicMs)
+    }
     this.#wake()
   }
 
@@ -227,24 +242,30 @@ export class Engine {
     this.#wake()
   }
 
-  /** Which rules would have matched is not known any more, so one `closed` rule closes. */
-  #degraded(rules: readonly RuleSpec[]): Decision {
+  #noteFailure(error: unknown, monotonicMs: number): void {
     this.#failures++
-    const closed = rules.find(rule => rule.failureMode === 'closed' && rule.mode === 'enforce')
-    return {
-      allowed: !closed,
-      reason: 'degraded',
-      rule: closed?.name ?? null,
-      limit: closed?.limit?.count ?? closed?.concurrency ?? 0,
-      windowMs: closed?.limit?.windowMs ?? 0,
-      remaining: 0,
-      resetAfterMs: 0,
-      retryAfterMs: closed ? 1000 : 0,
-      delayMs: 0,
-      violated: closed ? [closed.name] : [],
-      shadowViolated: [],
-      settlement: null,
-    }
+    if (monotonicMs < this.#failureTellableAtMs) return
+    this.#failureTellableAtMs = monotonicMs + 1000
+    this.#onFailure(error)
+  }
+}
+
+/** Which rules would have matched is not known any more, so one `closed` rule closes. */
+function degraded(rules: readonly RuleSpec[]): Decision {
+  const closed = rules.find(rule => rule.failureMode === 'closed' && rule.mode === 'enforce')
+  return {
+    allowed: !closed,
+    reason: 'degraded',
+    rule: closed?.name ?? null,
+    limit: closed?.limit?.count ?? closed?.concurrency ?? 0,
+    windowMs: closed?.limit?.windowMs ?? 0,
+    remaining: 0,
+    resetAfterMs: 0,
+    retryAfterMs: closed ? 1000 : 0,
+    delayMs: 0,
+    violated: closed ? [closed.name] : [],
+    shadowViolated: [],
+    settlement: null,
   }
 }
 

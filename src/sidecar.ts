@@ -197,7 +197,12 @@ function discoveries({ discovery }: SidecarConfig): Discovery[] {
 function makeParts(options: SidecarOptions, ports: SidecarPorts, node: GossipNode): Parts {
   const { config } = options
   const { log, clock } = ports
-  const engine = new Engine({ core: node.core, clock, wake: () => node.poke() })
+  const engine = new Engine({
+    core: node.core,
+    clock,
+    wake: () => node.poke(),
+    onFailure: error => log.error({ err: error }, 'the limiter failed; failureMode answers'),
+  })
   const denials = new DenialLog(log)
   engine.setDenialListener(denials.denied)
   const networks = (config.proxy?.trustedProxies ?? []).map(text => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { Engine } from '../../src/engine.js'
 import type { RequestFacts } from '../../src/limiter/request-facts.js'
 import type { RuleName } from '../../src/vocabulary.js'
 import { decision, denied, fakeEngine, ruleSet, ruleSpec } from '../helpers/fake-core.js'
@@ -63,6 +64,31 @@ describe('Engine', () => {
     expect(viaFacts).toMatchObject({ allowed, reason: 'degraded' })
     expect(viaKey).toMatchObject({ allowed, reason: 'degraded' })
     expect(engine.failures).toBe(2)
+  })
+
+  it('what the core threw is told once a second, and counted always', () => {
+    const { core, clock } = fakeEngine()
+    const told: unknown[] = []
+    const engine = new Engine({ core, clock, wake: () => {}, onFailure: error => told.push(error) })
+    const bug = new Error('a bug')
+    core.next = () => {
+      throw bug
+    }
+    for (let index = 0; index < 5; index++) engine.decide(facts, 'proxy')
+    expect([told, engine.failures]).toEqual([[bug], 5])
+    clock.nowMs += 1000
+    engine.decide(facts, 'proxy')
+    expect(told).toHaveLength(2)
+  })
+
+  it('a core that throws while settling does not stop a response', () => {
+    const { engine, core } = fakeEngine()
+    core.settle = () => {
+      throw new Error('a bug')
+    }
+    const outcome = { status: 200, aborted: false, header: () => undefined }
+    expect(() => engine.settle({ open: true }, outcome)).not.toThrow()
+    expect(engine.failures).toBe(1)
   })
 
   it('a shadow rule never closes, not even when the core throws', () => {
