@@ -30,7 +30,7 @@ export interface SimNode {
   flush(monotonicMs: number, wallMs: number): void
   leave(monotonicMs: number, wallMs: number): void
   /** Other members that this node believes alive. */
-  alivePeers(monotonicMs: number): number
+  alivePeers(): number
 }
 
 /** Who a new process is. */

@@ -73,8 +73,8 @@ export class SimStreams {
       return
     }
     const connection: Connection = {
-      opener: { host, stream, open: true, arrivesMs: 0 },
-      acceptor: { host: target, stream: -1, open: true, arrivesMs: 0 },
+      opener: { host, stream, open: true, arrivesMs: Number.NEGATIVE_INFINITY },
+      acceptor: { host: target, stream: -1, open: true, arrivesMs: Number.NEGATIVE_INFINITY },
     }
     this.byEnd.set(endKey(host, stream), connection)
     this.later(timeoutMs, () => this.giveUp(connection.opener, connection.acceptor))
