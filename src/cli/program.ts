@@ -47,6 +47,7 @@ function buildProgram(host: Host, launch: Launch): Command {
     .helpCommand('help [command]', 'the help of a command')
   addRunning(program, host, launch)
   addFiles(program, host, launch)
+  addKubernetes(program, host, launch)
   addAsking(program, host, launch)
   return program
 }
@@ -129,16 +130,24 @@ function addFiles(program: Command, host: Host, launch: Launch): void {
         return exitStatus.ok
       }),
     )
-  for (const name of ['inject', 'injector']) {
-    program
-      .command(name, { hidden: true })
-      .allowUnknownOption()
-      .allowExcessArguments()
-      .helpOption(false)
-      .action(() => {
-        throw new CommandError(`${name}: not supported yet`, exitStatus.usage)
-      })
-  }
+}
+
+function addKubernetes(program: Command, host: Host, launch: Launch): void {
+  program
+    .command('inject')
+    .description('add the sidecar to the pod templates in a file of manifests')
+    .option('-f, --filename <file>', 'manifests (YAML, several documents), or - for stdin')
+    .option('--config <file>', "the injector's file, for its sidecar settings")
+    .option('--image <image>', 'image of the sidecar')
+    .option('--ring <name>', 'which ring the pods join')
+    .action(flags => launch(async () => (await import('./inject-command.js')).inject(host, flags)))
+  program
+    .command('injector')
+    .description('the mutating admission webhook')
+    .addOption(fromEnv(host, '--config <file>', "the injector's file", 'GRAPEVINE_INJECTOR_CONFIG'))
+    .action(flags =>
+      launch(async () => (await import('./injector-command.js')).injector(host, flags)),
+    )
 }
 
 function addAsking(program: Command, host: Host, launch: Launch): void {

@@ -19,6 +19,8 @@ const commands = [
   'members',
   'explain',
   'drain',
+  'inject',
+  'injector',
 ]
 
 async function grapevine(args: readonly string[], env: Record<string, string> = {}) {
@@ -62,18 +64,12 @@ describe('usage errors end with 2 and one message on stderr', () => {
     [['explain'], "missing required argument 'path'"],
     [['explain', '/', '-H', 'nothing'], 'expected "name: value"'],
     [['keygen', 'extra'], 'too many arguments'],
+    [['inject'], '-f FILE or -f - is required'],
+    [['injector'], '--config FILE is required'],
   ])('%j', async (args, message) => {
     const { status, out, err } = await grapevine(args)
     expect({ status, out }).toEqual({ status: 2, out: '' })
     expect(err).toContain(message)
-  })
-
-  test.each([['inject', '-f', '-'], ['injector']])('%s is not supported yet', async (...args) => {
-    const { status, err } = await grapevine(args)
-    expect({ status, err }).toEqual({
-      status: 2,
-      err: `grapevine: ${args[0]}: not supported yet\n`,
-    })
   })
 })
 
