@@ -7,9 +7,14 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Address } from '../vocabulary.js'
 import { ClientConnection } from './client-connection.js'
 import type { ProxyContext } from './context.js'
+import { H2Front } from './h2-front.js'
+import { H2Sessions } from './h2-sessions.js'
 import { defaultLimits, defaultTimeouts, type ProxyOptions, type ProxyPorts } from './options.js'
 import { ProxyCounters, type ProxyStats } from './proxy-stats.js'
 import { UpstreamPool } from './upstream-pool.js'
+
+/** Connections to an h2c upstream at most; each carries a hundred streams and more. */
+const h2SessionsMax = 16
 
 export class ReverseProxy {
   readonly #context: ProxyContext
@@ -17,6 +22,8 @@ export class ReverseProxy {
   readonly #clients = new Set<ClientConnection>()
   #sweep: NodeJS.Timeout | null = null
   #onIdle: (() => void) | null = null
+  /** In place of `ClientConnection`s and the pool when the upstream speaks h2c. */
+  readonly #h2: { readonly front: H2Front; readonly sessions: H2Sessions } | null
 
   constructor(options: ProxyOptions, ports: ProxyPorts) {
     const timeouts = { ...defaultTimeouts, ...options.timeouts }
@@ -38,13 +45,28 @@ export class ReverseProxy {
       draining: false,
       closing: false,
     }
-    this.#server = createServer({ noDelay: true, allowHalfOpen: true }, socket =>
-      this.#accept(socket),
-    )
+    this.#h2 = upstream.kind === 'h2c' ? this.#h2Parts() : null
+    // With HTTP/1 an answer must get out although the client has closed its side; node:http2 waits
+    // for the close of the whole connection.
+    const allowHalfOpen = this.#h2 === null
+    this.#server = createServer({ noDelay: true, allowHalfOpen }, socket => this.#accept(socket))
     this.#server.maxConnections = limits.clientsMax
     this.#server.on('drop', () => {
       this.#context.counters.clientsOverflow++
     })
+  }
+
+  #h2Parts(): { readonly front: H2Front; readonly sessions: H2Sessions } {
+    const { options, ports, timeouts, limits, counters } = this.#context
+    const sessions = new H2Sessions({
+      target: options.upstream,
+      timeouts,
+      sessionsMax: h2SessionsMax,
+      streamsMax: limits.upstreamsMax + limits.queueMax,
+      headBytesMax: limits.headBytesMax,
+    })
+    const front = new H2Front({ options, ports, timeouts, limits, counters, sessions })
+    return { front, sessions }
   }
 
   /** Starts to listen. Rejects with the system's error when the address cannot be had. */
@@ -69,6 +91,7 @@ export class ReverseProxy {
   /** From now on each response asks its client to close the connection; everything is still served. */
   drain(): void {
     this.#context.draining = true
+    this.#h2?.front.drain()
   }
 
   /**
@@ -76,14 +99,16 @@ export class ReverseProxy {
    * is left. New requests on open connections get 503. Resolves when no connection is left.
    */
   async close(graceMs: number): Promise<void> {
-    this.#context.draining = true
+    this.drain()
     this.#context.closing = true
     this.#server.close()
     for (const client of this.#clients) if (client.idle) client.endAndLinger()
     await this.#noClients(graceMs)
     for (const client of this.#clients) client.destroy()
+    this.#h2?.front.destroy()
     await this.#noClients(Number.POSITIVE_INFINITY)
     this.#context.pool.close()
+    this.#h2?.sessions.close()
     if (this.#sweep) clearInterval(this.#sweep)
   }
 
@@ -93,8 +118,8 @@ export class ReverseProxy {
       counters
     return {
       inflight,
-      clients: this.#clients.size,
-      upstreams: pool.size,
+      clients: this.#clients.size + (this.#h2?.front.sessions ?? 0),
+      upstreams: pool.size + (this.#h2?.sessions.size ?? 0),
       tunnels,
       requests: { ...requests },
       upstreamErrors: { ...upstreamErrors },
@@ -105,6 +130,10 @@ export class ReverseProxy {
   }
 
   #accept(socket: Socket): void {
+    if (this.#h2) {
+      this.#h2.front.accept(socket)
+      return
+    }
     const client = new ClientConnection(socket, this.#context, gone => {
       this.#clients.delete(gone)
       if (this.#clients.size === 0) this.#onIdle?.()
@@ -113,15 +142,17 @@ export class ReverseProxy {
   }
 
   /** Resolves once no client is connected, or after `graceMs`. */
-  #noClients(graceMs: number): Promise<void> {
-    if (this.#clients.size === 0) return Promise.resolve()
-    return new Promise(resolve => {
-      const timer = Number.isFinite(graceMs) ? setTimeout(resolve, graceMs) : undefined
-      this.#onIdle = () => {
-        clearTimeout(timer)
-        resolve()
-      }
+  async #noClients(graceMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const grace = new Promise<void>(resolve => {
+      if (Number.isFinite(graceMs)) timer = setTimeout(resolve, graceMs)
     })
+    const empty = new Promise<void>(resolve => {
+      this.#onIdle = resolve
+      if (this.#clients.size === 0) resolve()
+    })
+    await Promise.race([grace, Promise.all([empty, this.#h2?.front.empty()])])
+    clearTimeout(timer)
   }
 
   #sweepNow(): void {
