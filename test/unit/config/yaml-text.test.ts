@@ -46,7 +46,7 @@ describe('parseYaml', () => {
     const bomb = ['a0: &a0 [x, x]']
     for (let n = 1; n < 60; n++) bomb.push(`a${n}: &a${n} [*a${n - 1}, *a${n - 1}]`)
     const wide = `a: [${'x, '.repeat(valuesMax)}]`
-    const keys = Array.from({ length: 50_000 }, (_, n) => `k${n}: 1`).join('\n')
+    const keys = Array.from({ length: 20_000 }, (_, n) => `k${n}: 1`).join('\n')
     for (const text of [deep, bomb.join('\n'), wide]) {
       expect(parseYaml(text, 'f').findings.length).toBeGreaterThan(0)
     }
