@@ -1,6 +1,6 @@
 /**
- * The engine of `grapevine check`: every finding in files, directories and manifests. Files that are
- * checked together are judged together: rules against the identity of the sidecar beside them.
+ * The engine of `grapevine check`: every finding in files, directories and manifests. Files that
+ * are checked together are judged together: rules against the identity of the sidecar beside them.
  */
 import { hostname } from 'node:os'
 import { RulesAssembly, type RulesContext, unknownContext } from './assemble-rules.js'

@@ -5,7 +5,10 @@ export interface Finding {
   readonly level: 'error' | 'warning'
   /** A stable word; for warnings, a section of docs/config.md. */
   readonly code: string
-  /** File as it was named, a manifest with its entry (`cm.yaml (rules.yaml)`), or a variable or flag. */
+  /**
+   * File as it was named, a manifest with its entry (`cm.yaml (rules.yaml)`), or a variable or
+   * flag.
+   */
   readonly file: string
   /** From 1; 0 where the place is not in a file. */
   readonly line: number

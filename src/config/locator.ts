@@ -1,4 +1,6 @@
-/** Where the parts of a configuration come from: a document, an entry of a manifest, or a variable. */
+/**
+ * Where the parts of a configuration come from: a document, an entry of a manifest, or a variable.
+ */
 import { type ConfigPath, type Finding, formatPath } from './finding.js'
 import type { Place, ScalarText, YamlDocument } from './yaml-text.js'
 

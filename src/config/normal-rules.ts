@@ -1,4 +1,7 @@
-/** From a valid rules file to the plain data the limiter takes. Checks nothing; see `rule-checks.ts`. */
+/**
+ * From a valid rules file to the plain data the limiter takes. Checks nothing; see
+ * `rule-checks.ts`.
+ */
 import type {
   Algorithm,
   CostSpec,

@@ -61,7 +61,9 @@ export interface Overridden {
   readonly origins: ReadonlyMap<string, string>
 }
 
-/** `value`, a map, with what `env` and `flags` say put over it. Anything else is returned as it is. */
+/**
+ * `value`, a map, with what `env` and `flags` say put over it. Anything else is returned as it is.
+ */
 export function applyOverrides(value: unknown, env: Environment, flags: Flags): Overridden {
   const origins = new Map<string, string>()
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return { value, origins }

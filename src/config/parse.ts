@@ -1,6 +1,6 @@
 /**
- * Texts to configuration, pure: `load.ts` reads the files. Nothing here throws on any text; a result
- * is either usable or a list of findings with places.
+ * Texts to configuration, pure: `load.ts` reads the files. Nothing here throws on any text; a
+ * result is either usable or a list of findings with places.
  */
 import {
   RulesAssembly,

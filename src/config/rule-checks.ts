@@ -1,4 +1,6 @@
-/** What a schema cannot say of a rule: which keys go together. Only for files valid by the schema. */
+/**
+ * What a schema cannot say of a rule: which keys go together. Only for files valid by the schema.
+ */
 import type { LimitSpec } from '../limiter/rule.js'
 import { didYouMean } from './did-you-mean.js'
 import type { ConfigPath } from './finding.js'

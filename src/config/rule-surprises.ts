@@ -1,6 +1,6 @@
 /**
- * What is valid in rules and yet surprises later. Warnings only, save for `jwt:` sources that nothing
- * verifies. Each code has a section in docs/config.md.
+ * What is valid in rules and yet surprises later. Warnings only, save for `jwt:` sources that
+ * nothing verifies. Each code has a section in docs/config.md.
  */
 import { parseCidr } from '../limiter/cidr.js'
 import { sourceText } from '../limiter/key-source.js'

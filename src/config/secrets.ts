@@ -37,8 +37,8 @@ export function readCounterSecret(ref: SecretRef): Read<Uint8Array> {
 }
 
 /**
- * The gossip keys in order, the first of which encrypts. A file holds one base64 key per line; blank
- * lines and lines that begin with `#` are passed over. A key that stands twice counts once.
+ * The gossip keys in order, the first of which encrypts. A file holds one base64 key per line;
+ * blank lines and lines that begin with `#` are passed over. A key that stands twice counts once.
  */
 export function readKeyring(refs: readonly SecretRef[]): Read<Uint8Array[]> {
   const keys = new Map<string, Uint8Array>()

@@ -11,7 +11,7 @@ export function reportSidecarSurprises(config: SidecarConfig, report: Reporter):
   config.proxy?.trustedProxies.forEach((text, index) => {
     const network = parseCidr(text)
     if (network === null || network.prefixBits >= trustBitsMin[network.address.family]) return
-    const message = `X-Forwarded-For of everyone in ${text} is believed: clients choose their address`
+    const message = `X-Forwarded-For of all in ${text} is believed: clients choose their address`
     report.warning(['proxy', 'trustedProxies', index], 'trusts-everyone', message)
   })
   if (config.counters.secret === null) {

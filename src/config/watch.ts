@@ -1,7 +1,7 @@
 /**
  * Notices when a configuration path changes: rewritten in place, replaced by rename, swapped as a
- * ConfigMap's `..data` symlink. The file system's notices make it quick; looking once a second makes
- * it sure, since not every file system gives notice and a watched folder may be replaced.
+ * ConfigMap's `..data` symlink. The file system's notices make it quick; looking once a second
+ * makes it sure, since not every file system gives notice and a watched folder may be replaced.
  */
 import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
@@ -28,8 +28,9 @@ export interface PathWatch {
 const unsettledMsMax = 1000
 
 /**
- * Calls `onChange` with the new content, once for every change and within two seconds of it. Content
- * that cannot be read is a change too (`Snapshot.error`). Never throws; `onChange` must not either.
+ * Calls `onChange` with the new content, once for every change and within two seconds of it.
+ * Content that cannot be read is a change too (`Snapshot.error`). Never throws; `onChange` must not
+ * either.
  */
 export function watchPath(
   path: string,

@@ -1,6 +1,6 @@
 /**
- * YAML text to plain values, with the place of each. Pure. Everything is bounded and nothing thrown:
- * size, depth and the number of values (aliases counted as often as they are used).
+ * YAML text to plain values, with the place of each. Pure. Everything is bounded and nothing
+ * thrown: size, depth and the number of values (aliases counted as often as they are used).
  */
 import {
   Composer,
@@ -28,7 +28,8 @@ export const valuesMax = 100_000
 export const depthMax = 32
 /**
  * Deepest stack of the tokenizer, which is not recursive while what comes after it is: an overflow
- * there is caught too late, as V8 may give up for good when it compiles something with no stack left.
+ * there is caught too late, as V8 may give up for good when it compiles something with no stack
+ * left.
  */
 const stackMax = 3 * depthMax
 /** Most tokens in one text. */

@@ -32,7 +32,9 @@ export class CompiledKey {
     this.valuesExpected = parts.filter(part => part[0]!.kind !== 'global').length
   }
 
-  /** The canonical text, or null when a part is absent and the rule does not put the address there. */
+  /**
+   * The canonical text; null when a part is absent and `missing` does not put the address there.
+   */
   read(facts: RequestFacts): string | null {
     if (this.#cache !== null) return this.#readSingle(this.#parts[0]!, this.#cache, facts)
     let text = ''
@@ -86,7 +88,7 @@ export class CompiledKey {
   }
 
   /**
-   * The canonical text for values spelled out by a caller, each taken as the first alternative of its
+   * The canonical text for values spelled out by a caller, each as the first alternative of its
    * part. `values` has one per part, or leaves the `global` ones out; missing ones are empty.
    */
   fromValues(values: readonly string[]): string {
@@ -103,8 +105,8 @@ export class CompiledKey {
 }
 
 /**
- * Recent keys of one rule, by value: a keep-alive client's key is built once and then found with one
- * comparison. Direct-mapped and of fixed size; a clash only costs building the text again.
+ * Recent keys of one rule, by value: a keep-alive client's key is built once and then found with
+ * one comparison. Direct-mapped and of fixed size; a clash only costs building the text again.
  */
 class KeyCache {
   // Filled at first use: most of many rules never see a request.
@@ -139,7 +141,9 @@ class KeyCache {
   }
 }
 
-/** FNV-1a over the last characters: values differ mostly at their ends (`client-7`, `192.0.2.7`). */
+/**
+ * FNV-1a over the last characters: values differ mostly at their ends (`client-7`, `192.0.2.7`).
+ */
 function slotOf(value: string): number {
   let hash = 0x811c9dc5 ^ value.length
   for (let index = Math.max(0, value.length - 8); index < value.length; index++) {

@@ -11,7 +11,9 @@ export type MatchOutcome =
   /** The path may be read in several ways and something loaded depends on the path: 400. */
   | 'ambiguous-path'
 
-/** Reused: read it before the next match. Only the first `count` places of the lists mean anything. */
+/**
+ * Reused: read it before the next match. Only the first `count` places of the lists mean anything.
+ */
 export interface MatchResult {
   outcome: MatchOutcome
   count: number

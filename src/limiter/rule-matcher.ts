@@ -1,7 +1,7 @@
 /**
  * Which rules a request is subject to, under which keys, at what cost and by which limit.
  * Everything is compiled when rules are loaded; a match allocates nothing but a key text that its
- * rule has not seen lately. Knows no counters and takes no decision. Single-threaded like its result.
+ * rule has not seen lately. Knows no counters and takes no decision.
  */
 import { CompiledKey } from './compiled-key.js'
 import { CompiledEntry, CompiledMatch } from './compiled-match.js'
@@ -30,7 +30,10 @@ export class RuleMatcher {
   readonly #rules: readonly CompiledRule[]
   readonly #allow: readonly CompiledEntry[]
   readonly #deny: readonly CompiledEntry[]
-  /** Something loaded looks at the path, so a request with an ambiguous one is refused. */
+  /**
+   * A rule or a `deny:` entry looks at the path, so a request with an ambiguous one is refused. An
+   * `allow:` entry alone is no reason: not exempting such a request is safe.
+   */
   readonly usesPath: boolean
 
   /** Throws on rules that validation should have refused. */
@@ -38,8 +41,7 @@ export class RuleMatcher {
     this.#rules = rules.rules.map(compileRule)
     this.#allow = rules.allow.map(entry => new CompiledEntry(entry, true))
     this.#deny = rules.deny.map(entry => new CompiledEntry(entry, false))
-    const entries = [...this.#allow, ...this.#deny]
-    this.usesPath = entries.some(entry => entry.usesPath) || this.#rules.some(ruleUsesPath)
+    this.usesPath = this.#deny.some(entry => entry.usesPath) || this.#rules.some(ruleUsesPath)
   }
 
   /**
@@ -72,8 +74,8 @@ export class RuleMatcher {
   }
 
   /**
-   * The canonical key of `rule` for values a caller spells out, each as the first alternative of its
-   * part: the same counter as a request with these values. `global` parts may be left out.
+   * The canonical key of `rule` for values a caller spells out, each as the first alternative of
+   * its part: the same counter as a request with these values. `global` parts may be left out.
    */
   keyOf(rule: number, parts: readonly string[]): string {
     return this.#rules[rule]!.key.fromValues(parts)
@@ -85,8 +87,9 @@ export class RuleMatcher {
   }
 
   /**
-   * The limit in force for values as in `keyOf`: a tier is found when it is chosen by something that
-   * is also the first alternative of a key part, else the fallback tier stands. Null: concurrency.
+   * The limit in force for values as in `keyOf`: a tier is found when it is chosen by something
+   * that is also the first alternative of a key part, else the fallback tier stands. Null:
+   * concurrency.
    */
   limitOf(rule: number, parts: readonly string[]): LimitSpec | null {
     const { spec, tiers } = this.#rules[rule]!

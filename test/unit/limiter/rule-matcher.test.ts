@@ -132,6 +132,11 @@ describe('an ambiguous path', () => {
     expect(match(rules, requestFacts({ path: null })).outcome).toBe('ambiguous-path')
   })
 
+  it('is not exempted by an allow entry with a path, and not refused for it', () => {
+    const rules = ruleSet([ruleSpec()], { allow: [listEntry({ path: '/healthz' })] })
+    expect(match(rules, requestFacts({ path: null }))).toMatchObject({ outcome: 'rules', count: 1 })
+  })
+
   it('is let through where nothing looks at the path', () => {
     expect(match(ruleSet([ruleSpec()]), requestFacts({ path: null })).count).toBe(1)
   })
