@@ -30,7 +30,7 @@ export interface AdmissionAnswer {
   readonly warnings: readonly string[]
 }
 
-/** The request in an `AdmissionReview` of admission.k8s.io/v1, or a sentence that says what it lacks. */
+/** The request in an `AdmissionReview` (admission.k8s.io/v1), or a sentence on what it lacks. */
 export function readReview(body: unknown): AdmissionRequest | string {
   if (!isMap(body) || body.kind !== 'AdmissionReview') return 'expected an AdmissionReview'
   if (body.apiVersion !== 'admission.k8s.io/v1') {

@@ -1,6 +1,6 @@
 /**
- * Keeps the webhook's certificate: made when there is none, renewed at two thirds of its life, shared
- * by all replicas through one Secret, and trusted by the API server through `caBundle`.
+ * Keeps the webhook's certificate: made when there is none, renewed at two thirds of its life,
+ * shared by all replicas through one Secret, and trusted by the API server through `caBundle`.
  *
  * At a renewal the old authority stays in the bundle beside the new one, and the bundle is written
  * before the new certificate is served: whichever replica the API server meets, it trusts it.

@@ -135,7 +135,7 @@ function keyUsage(whose: keyof typeof keyUsages): Buffer {
   return extension(oids.keyUsage, true, bitString(Buffer.from([bits]), unused))
 }
 
-/** RFC 5280 §4.2.1.2 leaves the method free: a hash over the whole key structure, cut to 160 bits. */
+/** RFC 5280 §4.2.1.2 leaves the method free: a hash over the key structure, cut to 160 bits. */
 function keyId(publicKey: KeyObject): Buffer {
   const encoded = publicKey.export({ type: 'spki', format: 'der' })
   return createHash('sha256').update(encoded).digest().subarray(0, 20)

@@ -67,7 +67,7 @@ export function oid(text: string): Buffer {
   return tagged(tags.oid, Buffer.from(bytes))
 }
 
-/** A moment to the second; UTCTime until 2049 and GeneralizedTime afterwards (RFC 5280 §4.1.2.5). */
+/** A moment to the second; UTCTime until 2049, GeneralizedTime from then (RFC 5280 §4.1.2.5). */
 export function time(wallMs: number): Buffer {
   const digits = `${new Date(wallMs).toISOString().slice(0, 19).replace(/[-T:]/g, '')}Z`
   return Number(digits.slice(0, 4)) < 2050

@@ -162,7 +162,7 @@ function statusText(
   })
 }
 
-/** Only where the application is not scraped by annotations itself: a pod can have one such port. */
+/** Only where the application is not scraped by annotations itself: a pod has one such port. */
 function scrapeAnnotations(found: Readonly<Record<string, string>>): Record<string, string> {
   if (Object.keys(found).some(name => name.startsWith('prometheus.io/'))) return {}
   return {

@@ -1,4 +1,4 @@
-/** The injector's file (`grapevine injector --config`), of which `grapevine inject` reads one part. */
+/** The injector's file (`grapevine injector --config`); `grapevine inject` reads a part of it. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { type Static, Type } from 'typebox'
 import type { Finding } from '../config/finding.js'
@@ -20,6 +20,8 @@ const Certificate = Type.Union([
     secret: ObjectName,
     service: ObjectName,
     webhook: ObjectName,
+    /** Names beside the Service's, for a webhook that is called by URL. */
+    names: Type.Optional(Type.Array(ObjectName, { maxItems: 16 })),
     lifetime: Type.Optional(GrammarText('duration')),
   }),
 ])
@@ -43,6 +45,7 @@ export type CertificateSource =
       readonly secret: string
       readonly service: string
       readonly webhook: string
+      readonly names: readonly string[]
       readonly lifetimeMs: number
     }
 
@@ -125,7 +128,7 @@ function certificateOf(text: Static<typeof Certificate> | undefined): Certificat
   const { lifetime, ...names } = text
   const read = readDuration(lifetime ?? injectorDefaults.lifetime)
   if (!read.ok) throw new Error(`broken invariant: the schema let a duration through: ${lifetime}`)
-  return { ...names, lifetimeMs: read.value }
+  return { ...names, names: names.names ?? [], lifetimeMs: read.value }
 }
 
 function listenOf(text: string): ListenAddress {

@@ -176,10 +176,12 @@ async function readPair(directory: string): Promise<ServingPair> {
 }
 
 /** What the API server calls a Service by, and its other names. */
-function serviceNames({ service, namespace }: { service: string; namespace: string }): string[] {
+function serviceNames({ service, namespace, names }: SelfManaged): string[] {
   const name = `${service}.${namespace}.svc`
-  return [name, `${service}.${namespace}`, service, `${name}.cluster.local`]
+  return [name, `${service}.${namespace}`, service, `${name}.cluster.local`, ...names]
 }
+
+type SelfManaged = Extract<CertificateSource, { source: 'self-managed' }>
 
 function formatAddressOf(address: Awaited<ReturnType<typeof listen>>): string {
   return address.kind === 'unix' ? `unix:${address.path}` : formatAddress(address)

@@ -1,6 +1,6 @@
 /**
  * Names that the injector, the charts and people's manifests share: labels, annotations, ports,
- * objects and paths. The library chart has the same in its `_names.tpl`; golden files hold them equal.
+ * objects and paths. The library chart has the same; golden files hold them equal.
  */
 
 export const domain = 'grapevine.dev'
@@ -29,7 +29,7 @@ export const annotations = {
   memoryRequest: `${domain}/memory-request`,
   cpuLimit: `${domain}/cpu-limit`,
   memoryLimit: `${domain}/memory-limit`,
-  /** Written, not read: what was injected, as JSON. Its presence means that nothing is left to do. */
+  /** Written for people and dashboards: what was injected, as JSON; or why nothing was. */
   status: `${domain}/status`,
   defaultContainer: 'kubectl.kubernetes.io/default-container',
 } as const
