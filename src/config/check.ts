@@ -3,6 +3,7 @@
  * are checked together are judged together: rules against the identity of the sidecar beside them.
  */
 import { hostname } from 'node:os'
+import { dirname } from 'node:path'
 import { RulesAssembly, type RulesContext, unknownContext } from './assemble-rules.js'
 import { type ConfigDocument, documentsOf } from './documents.js'
 import type { Environment } from './expand.js'
@@ -23,7 +24,7 @@ export interface CheckOptions {
   readonly env?: Environment
 }
 
-/** Documents by what they would be merged with: a directory, a manifest, or nothing. */
+/** Documents by what they would be merged with when mounted: their directory, or a manifest. */
 type Groups = Map<string, ConfigDocument[]>
 
 export async function checkFiles(
@@ -41,7 +42,7 @@ export async function checkFiles(
       findings.push(...read.findings)
       for (const document of read.documents) {
         if (document.kind === 'sidecar') sidecars.push(document)
-        else addTo(groups, document.manifest ?? path, document)
+        else addTo(groups, document.manifest ?? dirname(file.name), document)
       }
     }
   }

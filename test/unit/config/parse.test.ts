@@ -1,4 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the text under test has such variables.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { checkFiles } from '../../../src/config/check.js'
 import { formatFinding } from '../../../src/config/finding.js'
@@ -321,6 +324,37 @@ items:
 })
 
 describe('checkFiles', () => {
+  it('judges rules of one directory together, and those of different ones apart', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'grapevine-check-'))
+    const paths = ['one/a.yaml', 'one/b.yaml', 'two/a.yaml'].map(name => join(folder, name))
+    for (const path of paths) {
+      mkdirSync(dirname(path), { recursive: true })
+      writeFileSync(path, oneRule('api', '5/1s'))
+    }
+    const apart = await checkFiles([paths[0]!, paths[2]!])
+    const together = await checkFiles(paths.slice(0, 2))
+    const asFolder = await checkFiles([join(folder, 'one')])
+    rmSync(folder, { recursive: true })
+    expect([apart.ok, together.ok, asFolder.ok]).toEqual([true, false, false])
+    expect(together.findings.map(({ code }) => code)).toEqual(['duplicate-rule'])
+    expect(asFolder).toEqual(together)
+  })
+
+  it('judges rules by the sidecar file beside them', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'grapevine-check-'))
+    const rulesPath = join(folder, 'rules.yaml')
+    const sidecarPath = join(folder, 'sidecar.yaml')
+    writeFileSync(rulesPath, 'rules:\n  - { name: a, key: ["jwt:sub"], limit: 5/1s }\n')
+    writeFileSync(sidecarPath, 'log: { level: info }\n')
+    const alone = await checkFiles([rulesPath])
+    const without = await checkFiles([rulesPath, sidecarPath])
+    writeFileSync(sidecarPath, 'identity: { jwt: { secret: file:/keys/jwt } }\n')
+    const withJwt = await checkFiles([rulesPath, sidecarPath])
+    rmSync(folder, { recursive: true })
+    expect([alone.ok, without.ok, withJwt.ok]).toEqual([true, false, true])
+    expect(without.findings.map(({ code }) => code)).toContain('jwt-identity')
+  })
+
   it('reports a file that is not there without a place', async () => {
     const { ok, findings } = await checkFiles(['/nowhere/rules.yaml'])
     expect(ok).toBe(false)
