@@ -1,4 +1,4 @@
-/** `grapevine inject`: manifests in, the same manifests with the sidecar out, as the webhook would. */
+/** `grapevine inject`: manifests in, the same with the sidecar out, as the webhook would do. */
 import { readFile } from 'node:fs/promises'
 import { formatFinding } from '../config/finding.js'
 import { injectDocuments } from '../injector/inject-documents.js'

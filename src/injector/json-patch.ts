@@ -20,16 +20,22 @@ function mapPatch(
   path: string,
 ): PatchOperation[] {
   const removed = Object.keys(before)
-    .filter(key => after[key] === undefined)
+    .filter(key => own(after, key) === undefined)
     .map((key): PatchOperation => ({ op: 'remove', path: `${path}/${escaped(key)}` }))
   const others = Object.entries(after).flatMap(([key, value]): PatchOperation[] => {
     if (value === undefined) return []
     const place = `${path}/${escaped(key)}`
-    return before[key] === undefined
+    const known = own(before, key)
+    return known === undefined
       ? [{ op: 'add', path: place, value }]
-      : jsonPatch(before[key], value, place)
+      : jsonPatch(known, value, place)
   })
   return [...removed, ...others]
+}
+
+/** A pod may well have a label `constructor`; what every object inherits is none of its keys. */
+function own(map: Record<string, unknown>, key: string): unknown {
+  return Object.hasOwn(map, key) ? map[key] : undefined
 }
 
 /** Lists that grew at the front or at the end are told so; else entry by entry, or as a whole. */
