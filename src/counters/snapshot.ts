@@ -6,6 +6,7 @@ import { checkpointKind, createWireEntry, MessageWriter, snapshotKind } from './
 import type { CounterTable } from './counter-table.js'
 import { bucketFamily } from './family.js'
 import { describeEntry, describeOwn, type OriginNumbers, wireShapeOf } from './publish.js'
+import { undividedUsed } from './split.js'
 
 export interface SnapshotRequest {
   readonly table: CounterTable
@@ -21,7 +22,7 @@ export interface SnapshotRequest {
 const wire = createWireEntry()
 
 export function writeSnapshot(request: SnapshotRequest): { bytes: Uint8Array; cursor: number } {
-  const { table, bytesMax, monotonicMs, wallMs } = request
+  const { table, bytesMax, wallMs } = request
   const kind = request.isCheckpoint ? checkpointKind : snapshotKind
   const writer = new MessageWriter(kind, 0, bytesMax)
   if (request.isCheckpoint) writer.clock(wallMs)
@@ -30,7 +31,7 @@ export function writeSnapshot(request: SnapshotRequest): { bytes: Uint8Array; cu
   for (let step = 0; step < slots.slotsMax; step++) {
     const slot = (request.cursor + step) % slots.slotsMax
     if (!slots.isTaken(slot)) continue
-    const used = table.levels.published(slot, monotonicMs, wallMs)
+    const used = usedWhole(request, slot)
     const hasPast = (slots.previous[slot] as number) + (slots.othersPrevious[slot] as number) > 0
     if (used <= 0 && !hasPast) continue
     const number = slots.shape[slot] as number
@@ -41,6 +42,16 @@ export function writeSnapshot(request: SnapshotRequest): { bytes: Uint8Array; cu
     if (!writeCounter(writer, request, slot, used)) return { bytes: writer.take(), cursor: slot }
   }
   return { bytes: writer.take(), cursor: 0 }
+}
+
+/** A bucket divided by a split is told undivided: whoever asks may well see the whole fleet. */
+function usedWhole({ table, monotonicMs, wallMs }: SnapshotRequest, slot: number): number {
+  const { slots } = table
+  const used = table.levels.published(slot, monotonicMs, wallMs)
+  if (slots.family[slot] !== bucketFamily) return used
+  const { capacity, periodMs } = table.shapes.at(slots.shape[slot] as number)
+  const own = { used, wholeRate: 1 / periodMs, wholeCapacity: capacity }
+  return undividedUsed(slots, slot, own, monotonicMs)
 }
 
 function writeCounter(

@@ -41,6 +41,23 @@ export function othersPart(slots: SlotColumns, slot: number): number {
 }
 
 /**
+ * What the undivided bucket holds as far as this side can tell: its own part, and what it takes the
+ * others' to be by now. For somebody who knows nothing yet and may not be part of the split.
+ */
+export function undividedUsed(
+  slots: SlotColumns,
+  slot: number,
+  own: { readonly used: number; readonly wholeRate: number; readonly wholeCapacity: number },
+  nowMs: number,
+): number {
+  const fraction = (slots.capacity[slot] as number) / own.wholeCapacity
+  if (fraction >= 1 - 1e-9) return own.used
+  const elapsedMs = nowMs - (slots.splitAt[slot] as number)
+  const others = (slots.splitUsed[slot] as number) - own.wholeRate * (1 - fraction) * elapsedMs
+  return own.used + Math.min(Math.max(0, others), slots.splitCapacity[slot] as number)
+}
+
+/**
  * Divides a bucket's usage between the sides when the fraction changes from `before` to `after`; the whole
  * rate and capacity are of the undivided rule. Returns this side's used units.
  */

@@ -81,6 +81,9 @@ test('a pod killed under load is missed by nobody, and comes back without a fres
   for (const name of ['pod-1', 'pod-2', 'again']) {
     expect({ name, failed: load.counts(name).failed }).toEqual({ name, failed: 0 })
   }
-  const { allowed } = load.total()
-  expect(Math.abs(deviation(allowed, ideal.admitted))).toBeLessThanOrEqual(0.05)
+  // Never above the limit. Below it while the victim is suspected, since a side of two out of three
+  // gives out two thirds (onPartition: share) until gossip knows a death from a split.
+  const off = deviation(load.total().allowed, ideal.admitted)
+  expect(off).toBeLessThanOrEqual(0.05)
+  expect(off).toBeGreaterThanOrEqual(-0.2)
 }, 60_000)
