@@ -18,6 +18,9 @@ const run = promisify(execFile)
 export interface PeerPrograms {
   readonly goPeer: string | null
   readonly promtool: string | null
+  readonly nginx: string | null
+  readonly haproxy: string | null
+  readonly caddy: string | null
 }
 
 declare module 'vitest' {
@@ -34,6 +37,9 @@ export async function setup(project: TestProject): Promise<void> {
   mkdirSync(cache, { recursive: true })
   const peers: PeerPrograms = {
     promtool: await attempt('promtool', () => debianProgram('promtool', 'prometheus')),
+    nginx: await attempt('nginx', () => debianProgram('nginx', 'nginx-light')),
+    haproxy: await attempt('haproxy', () => debianProgram('haproxy', 'haproxy')),
+    caddy: await attempt('caddy', () => debianProgram('caddy', 'caddy')),
     goPeer: await attempt('go-peer', buildGoPeer),
   }
   project.provide('peers', peers)
