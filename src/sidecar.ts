@@ -10,8 +10,8 @@ import type { Logger } from 'pino'
 import { readCounterSecret, readKeyring, readSecretText } from './config/secrets.js'
 import type { ListenAddress, SidecarConfig } from './config/sidecar-config.js'
 import type { Discovery } from './discovery/discovery.js'
-import { dnsDiscovery } from './discovery/dns.js'
-import { staticDiscovery } from './discovery/static.js'
+import { preloadKubeClient } from './discovery/kube-api.js'
+import type { KubernetesDiscovery } from './discovery/kubernetes.js'
 import { Engine } from './engine.js'
 import { GossipNode } from './gossip/gossip-node.js'
 import { formatAddress } from './gossip/socket-address.js'
@@ -29,6 +29,7 @@ import { setLogLevel } from './metrics/logger.js'
 import type { Clock, Entropy, Random } from './ports.js'
 import { ReverseProxy } from './proxy/proxy.js'
 import { Checkpoint } from './sidecar/checkpoint.js'
+import { makeDiscoveries } from './sidecar/discoveries.js'
 import { GossipKeys } from './sidecar/gossip-keys.js'
 import type { LiveRules } from './sidecar/live-rules.js'
 import { proxyOptions } from './sidecar/proxy-seam.js'
@@ -86,8 +87,10 @@ export class Sidecar {
   /** Rejects with a `StartError` or a `ListenError`, whose messages are for the user. */
   static async start(options: SidecarOptions, ports: SidecarPorts): Promise<Sidecar> {
     const { config, rules } = options
-    const node = await openNode(options, ports)
-    const parts = makeParts(options, ports, node)
+    if (config.discovery.kubernetes !== null) await preloadKubeClient()
+    const discoveries = makeDiscoveries(config, ports)
+    const node = await openNode(options, ports, discoveries.all)
+    const parts = makeParts(options, ports, node, discoveries.kubernetes)
     node.start()
     await parts.checkpoint?.restore()
     const listeners = makeListeners(options, ports, parts)
@@ -141,6 +144,8 @@ export class Sidecar {
 /** What answers requests, whichever listener they come by. */
 interface Parts {
   readonly node: GossipNode
+  /** Null: not configured. */
+  readonly kubernetes: KubernetesDiscovery | null
   readonly engine: Engine
   readonly jwt: JwtVerifier | null
   readonly trusted: CidrSet
@@ -158,7 +163,11 @@ interface Listeners {
   readonly proxy: ReverseProxy | null
 }
 
-async function openNode(options: SidecarOptions, ports: SidecarPorts): Promise<GossipNode> {
+async function openNode(
+  options: SidecarOptions,
+  ports: SidecarPorts,
+  discoveries: readonly Discovery[],
+): Promise<GossipNode> {
   const { gossip, counters, node } = options.config
   const keys = readKeyring(gossip.encryptionKeys)
   if (!keys.ok) throw new StartError(`gossip.encryptionKeys: ${keys.error}`)
@@ -176,7 +185,7 @@ async function openNode(options: SidecarOptions, ports: SidecarPorts): Promise<G
         allow: gossip.allow ?? [],
         counters: { keysMax: counters.keysMax, secret: secret?.value ?? null },
         rules: options.rules.rules,
-        discoveries: discoveries(options.config),
+        discoveries,
       },
       ports,
     )
@@ -187,14 +196,12 @@ async function openNode(options: SidecarOptions, ports: SidecarPorts): Promise<G
   }
 }
 
-function discoveries({ discovery }: SidecarConfig): Discovery[] {
-  const found: Discovery[] = []
-  if (discovery.static.length > 0) found.push(staticDiscovery(discovery.static))
-  if (discovery.dns !== null) found.push(dnsDiscovery(discovery.dns.host, discovery.dns.port))
-  return found
-}
-
-function makeParts(options: SidecarOptions, ports: SidecarPorts, node: GossipNode): Parts {
+function makeParts(
+  options: SidecarOptions,
+  ports: SidecarPorts,
+  node: GossipNode,
+  kubernetes: KubernetesDiscovery | null,
+): Parts {
   const { config } = options
   const { log, clock } = ports
   const engine = new Engine({
@@ -212,6 +219,7 @@ function makeParts(options: SidecarOptions, ports: SidecarPorts, node: GossipNod
   })
   return {
     node,
+    kubernetes,
     engine,
     denials,
     jwt: makeJwt(config, ports),
@@ -271,6 +279,10 @@ function makeListeners(options: SidecarOptions, ports: SidecarPorts, parts: Part
     sockets: () => node.stats().udp,
     proxy: proxy === null ? null : () => proxy.stats,
     tokens: jwt === null ? null : () => jwt.stats(),
+    kubernetes: () => {
+      const found = [parts.kubernetes?.stats() ?? null, rules.kubernetes()]
+      return found.filter(stats => stats !== null)
+    },
   })
   addTelemetry(listeners.telemetry, { exporter, readiness })
   addAdmin(listeners.admin, {

@@ -1,11 +1,10 @@
 /** `grapevine run`: the sidecar, from its files to its last signal. */
 import { type Finding, formatFinding } from '../config/finding.js'
 import { loadSidecarConfig } from '../config/load.js'
-import { contextOf } from '../config/parse.js'
 import { systemClock, systemEntropy, systemRandom } from '../gossip/system-clock.js'
 import { ListenError } from '../http/server.js'
 import { createLogger } from '../metrics/logger.js'
-import { LiveRules } from '../sidecar/live-rules.js'
+import { makeLiveRules } from '../sidecar/make-live-rules.js'
 import { StartError } from '../sidecar/start-error.js'
 import { Sidecar } from '../sidecar.js'
 import { CommandError, exitStatus, type Host } from './host.js'
@@ -33,17 +32,16 @@ export async function run(host: Host, flags: RunFlags): Promise<number> {
   const { config } = loaded
   const log = createLogger({ level: config.log.level, node: config.node.name })
   for (const finding of loaded.warnings) log.warn(formatFinding(finding))
-  if (flags.rules !== undefined && loaded.inlineRules !== null) {
-    log.warn({ rules: flags.rules }, '--rules is given: rules in the sidecar file are not used')
+  const shadowed = flags.rules !== undefined || config.rulesFrom !== null
+  if (shadowed && loaded.inlineRules !== null) {
+    log.warn('rules in the sidecar file are not used: others are given (--rules or rulesFrom)')
   }
-  const rules = new LiveRules(
-    {
-      rulesPath: flags.rules ?? null,
-      configPath: flags.config,
-      load,
-      context: contextOf(config),
-    },
-    { log, clock: systemClock },
+  if (flags.rules !== undefined && config.rulesFrom !== null) {
+    log.warn({ rules: flags.rules }, '--rules is given: rulesFrom is not used')
+  }
+  const rules = makeLiveRules(
+    { config, rulesPath: flags.rules ?? null, configPath: flags.config, load },
+    { log, clock: systemClock, random: systemRandom },
   )
   const outcome = await rules.reload()
   if (!outcome.ok && config.onStartupError === 'fail') {

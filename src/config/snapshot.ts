@@ -24,9 +24,9 @@ export async function readSnapshot(path: string): Promise<Snapshot> {
     const paths = info.isDirectory() ? await yamlFiles(path) : [path]
     const files: ConfigFile[] = []
     for (const name of paths) files.push({ name, text: await readText(name) })
-    return snapshot(files, null)
+    return snapshotOf(files, null)
   } catch (error) {
-    return snapshot([], reasonOf(error, path))
+    return snapshotOf([], reasonOf(error, path))
   }
 }
 
@@ -61,7 +61,8 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-function snapshot(files: readonly ConfigFile[], error: string | null): Snapshot {
+/** `error` is what kept `files` from being whole, or null. */
+export function snapshotOf(files: readonly ConfigFile[], error: string | null): Snapshot {
   const hash = createHash('sha256')
   for (const { name, text } of files) hash.update(`${name.length}:${name}${text.length}:${text}`)
   return { files, error, digest: hash.update(`!${error ?? ''}`).digest('hex') }

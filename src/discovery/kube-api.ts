@@ -1,11 +1,13 @@
 /**
- * The Kubernetes API as far as Grapevine asks it: one answer, or a stream of lines. Whom to ask and as
- * whom is client-node's to know (kubeconfig, in-cluster token, exec plugins); what is asked is the
- * callers'. Of client-node only its `config.js` is loaded, and that late: its generated classes for
- * every kind of object cost 70 MiB and most of a second, and a bundle that is told so drops them.
+ * The Kubernetes API as far as Grapevine asks it: one answer, or a stream of lines. Whom to ask and
+ * as whom is client-node's to know (kubeconfig, in-cluster token, exec plugins); what is asked is
+ * the callers'. Of client-node only its `config.js` is loaded, and that late: its generated classes
+ * for every kind of object cost 70 MiB and most of a second, and a bundle that is told so drops
+ * them.
  *
- * `Watch` of client-node is not used: until the first byte of an answer it can be neither given up nor
- * timed out, so an API server that accepts and stays silent would hold a socket for every attempt.
+ * `Watch` of client-node is not used: until the first byte of an answer it can be neither given up
+ * nor timed out, so an API server that accepts and stays silent would hold a socket for every
+ * attempt.
  */
 import type { IncomingMessage } from 'node:http'
 import http from 'node:http'
@@ -47,6 +49,8 @@ export interface LineStream {
   readonly query: KubeQuery
   /** The stream is cut after this, in milliseconds, whatever the API thinks. */
   readonly durationMsMax: number
+  /** The API has granted the stream. */
+  readonly onOpen: () => void
   readonly onLine: (line: string) => void
   readonly signal: AbortSignal
 }
@@ -86,9 +90,7 @@ export function failureOfStatus(status: number): KubeFailure {
   return kindByStatus[status] ?? 'server'
 }
 
-type Config = InstanceType<
-  (typeof import('@kubernetes/client-node/dist/config.js'))['KubeConfig']
->
+type Config = InstanceType<typeof import('@kubernetes/client-node/dist/config.js')['KubeConfig']>
 
 interface Call {
   readonly method: 'GET' | 'POST'
@@ -99,7 +101,7 @@ interface Call {
   readonly signal: AbortSignal | undefined
 }
 
-/** The API that KUBECONFIG, else the pod, else the home directory names. */
+/** The API that KUBECONFIG, else `~/.kube/config`, else the service account of the pod names. */
 export class ClusterApi implements KubeApi {
   #config: Config | null = null
 
@@ -122,9 +124,10 @@ export class ClusterApi implements KubeApi {
   async lines(stream: LineStream): Promise<void> {
     const { path, query, signal, durationMsMax } = stream
     const call = { method: 'GET', path, query, body: null, signal } as const
-    await this.#ask({ ...call, timeoutMs: durationMsMax }, response =>
-      readLines(response, stream.onLine),
-    )
+    await this.#ask({ ...call, timeoutMs: durationMsMax }, response => {
+      stream.onOpen()
+      return readLines(response, stream.onLine)
+    })
   }
 
   async #ask<T>(call: Call, read: (response: IncomingMessage) => Promise<T>): Promise<T> {
@@ -190,9 +193,7 @@ export class ClusterApi implements KubeApi {
     const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js')
     const config = new KubeConfig()
     try {
-      const inCluster = process.env.KUBERNETES_SERVICE_HOST !== undefined
-      if (!process.env.KUBECONFIG && inCluster) config.loadFromCluster()
-      else config.loadFromDefault()
+      config.loadFromDefault()
     } catch (error) {
       throw new KubeError('config', reasonOf(error))
     }
@@ -229,10 +230,7 @@ async function readText(response: IncomingMessage, bytesMax: number): Promise<st
   return Buffer.concat(chunks).toString('utf8')
 }
 
-async function readLines(
-  response: IncomingMessage,
-  onLine: (line: string) => void,
-): Promise<void> {
+async function readLines(response: IncomingMessage, onLine: (line: string) => void): Promise<void> {
   const splitter = new LineSplitter(lineBytesMax)
   for await (const chunk of response as AsyncIterable<Buffer>) {
     for (const line of splitter.push(chunk)) onLine(line)

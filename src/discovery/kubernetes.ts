@@ -1,6 +1,6 @@
 /**
- * `discovery.kubernetes`: the pods behind a Service, told by its EndpointSlices as they change. Needs
- * the rights to get, list and watch endpointslices in one namespace, and no other.
+ * `discovery.kubernetes`: the pods behind a Service, told by its EndpointSlices as they change.
+ * Needs the rights to get, list and watch endpointslices in one namespace, and no other.
  */
 import type { Discovery, DiscoveryListener } from './discovery.js'
 import { peersOfSlices, type SliceOptions } from './endpoint-slices.js'
@@ -39,7 +39,7 @@ export class KubernetesDiscovery implements Discovery {
     )
   }
 
-  /** Reports what the API says; where it says nothing, nothing is reported and all stays as it was. */
+  /** Where the API says nothing, nothing is reported and all stays as it was. */
   start(listener: DiscoveryListener): void {
     this.#reflector.start({
       changed: slices => {

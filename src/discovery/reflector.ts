@@ -1,7 +1,7 @@
 /**
  * A local copy of a few objects of the Kubernetes API: listed, then watched, for as long as the
- * process runs. Nothing ends it but `stop`: not a restarted or dead API server (the copy stays as it
- * was), not an expired watch or token. Knows nothing of what the objects mean.
+ * process runs. Nothing ends it but `stop`: not a restarted or dead API server (the copy stays as
+ * it was), not an expired watch or token. Knows nothing of what the objects mean.
  *
  *        ┌────────── any end: wait, longer the longer the trouble lasts ◄─┐
  *        ▼                                                                │
@@ -53,21 +53,22 @@ export interface ReflectorStats {
   readonly ignored: number
 }
 
-/** How long a watch is asked to last, in seconds, give or take a quarter, so that a fleet spreads. */
+/** How long a watch is asked to last, in seconds, give or take a quarter: a fleet spreads. */
 const watchSeconds = 240
 /** The API ends a watch on its own clock; it is cut this much later, in milliseconds. */
 const watchGraceMs = 10_000
 /** A watch that lasted this long ends a time of trouble. */
 const stableMs = 10_000
-/** Waits between tries: a sixteenth of how long the trouble lasts, within these, in milliseconds. */
+/** Waits between tries, in milliseconds: a sixteenth of the time of trouble, within these. */
 const retryMsMin = 200
 const retryMsMax = 30_000
 const retryShare = 1 / 16
 const pageSize = '500'
 
 /**
- * How long to wait after trouble that began `troubledMs` ago: an exponential back-off by the clock. A
- * server that was away for 30 s is asked again within 2.5 s, one away for eight minutes twice a minute.
+ * How long to wait after trouble that began `troubledMs` ago: an exponential back-off by the clock.
+ * A server that was away for 30 s is asked again within 2.5 s, one away for eight minutes twice a
+ * minute.
  */
 export function retryDelayMs(troubledMs: number, random: Random): number {
   const plain = Math.min(retryMsMax, Math.max(retryMsMin, troubledMs * retryShare))
@@ -88,6 +89,8 @@ export class Reflector {
   #events = 0
   #ignored = 0
   #heardMs: number | null = null
+  /** When the watch under way was granted. */
+  #openedMs: number | null = null
   #troubledSinceMs: number | null = null
   #trouble: string | null = null
   #wake: (() => void) | null = null
@@ -123,12 +126,13 @@ export class Reflector {
 
   async #run(): Promise<void> {
     while (this.#listener !== null) {
-      const startedMs = this.#now()
+      this.#openedMs = null
       const error = await this.#round()
       if (this.#listener === null) return
       const nowMs = this.#now()
       // One end after a long quiet watch is no trouble; it is asked again at once, nearly.
-      if (nowMs - startedMs >= stableMs) this.#troubledSinceMs = null
+      const stable = this.#openedMs !== null && nowMs - this.#openedMs >= stableMs
+      if (stable) this.#troubledSinceMs = null
       this.#troubledSinceMs ??= nowMs
       const delayMs = retryDelayMs(nowMs - this.#troubledSinceMs, this.#ports.random)
       await this.#pause(Math.max(delayMs, error?.retryAfterMs ?? 0))
@@ -203,6 +207,10 @@ export class Reflector {
         query: { ...this.#options.query, ...watching },
         durationMsMax: seconds * 1000 + watchGraceMs,
         signal: ended.signal,
+        onOpen: () => {
+          this.#openedMs = this.#now()
+          this.#heardMs = this.#openedMs
+        },
         onLine: line => {
           if (refused !== null || this.#listener === null) return
           refused = this.#handle(line)

@@ -1,5 +1,6 @@
 /** Every metric once, in one registry, beside Node's own. */
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { ReflectorStats } from '../discovery/reflector.js'
 import type { Engine } from '../engine.js'
 import type { ProxyStats } from '../proxy/proxy-stats.js'
 import { version } from '../version.js'
@@ -9,6 +10,7 @@ import {
   swimMetrics,
   transportMetrics,
 } from './gossip-metrics.js'
+import { kubernetesMetrics } from './kubernetes-metrics.js'
 import { configMetrics, limiterMetrics } from './limiter-metrics.js'
 import { type MetricDefinition, one, registerScraped } from './scraped-metric.js'
 import { proxyMetrics, tokenMetrics } from './shell-metrics.js'
@@ -22,6 +24,7 @@ export interface ExporterSources {
   readonly sockets: (() => SocketStats) | null
   readonly proxy: (() => ProxyStats) | null
   readonly tokens: (() => TokenStats) | null
+  readonly kubernetes?: () => readonly ReflectorStats[]
 }
 
 /** Gauges that prom-client names like counters; `promtool check metrics` refuses them. */
@@ -49,6 +52,7 @@ export const metricDefinitions: readonly MetricDefinition<Snapshot>[] = [
   ...transportMetrics,
   ...proxyMetrics,
   ...tokenMetrics,
+  ...kubernetesMetrics,
   buildInfo,
 ]
 
@@ -77,7 +81,7 @@ export class Exporter {
   }
 
   #take(): Snapshot {
-    const { engine, config, sockets, proxy, tokens, denialsUnlogged } = this.#sources
+    const { engine, config, sockets, proxy, tokens, kubernetes, denialsUnlogged } = this.#sources
     const rules = engine.rules()
     return {
       core: engine.stats(),
@@ -90,6 +94,7 @@ export class Exporter {
       sockets: sockets?.() ?? null,
       proxy: proxy?.() ?? null,
       tokens: tokens?.() ?? null,
+      kubernetes: kubernetes?.() ?? [],
       denialsUnlogged: denialsUnlogged(),
     }
   }

@@ -1,5 +1,6 @@
 /** All that counts, in plain numbers, as one scrape sees it. Shells hand in what they have. */
 import type { CoreStats } from '../core-types.js'
+import type { ReflectorStats } from '../discovery/reflector.js'
 import type { ReasonCounts } from '../engine.js'
 import type { BucketHistogram } from '../lib/bucket-histogram.js'
 import type { ProxyStats } from '../proxy/proxy-stats.js'
@@ -41,6 +42,8 @@ export interface Snapshot {
   readonly sockets: SocketStats | null
   readonly proxy: ProxyStats | null
   readonly tokens: TokenStats | null
+  /** What is watched through the Kubernetes API; empty: nothing. */
+  readonly kubernetes: readonly ReflectorStats[]
   /** "client hit its limit" lines that were left out. */
   readonly denialsUnlogged: number
 }

@@ -1,23 +1,24 @@
 /**
- * The rules in force: loaded at start, read again when their file changes or somebody asks, last known
- * good kept. Rules come from `--rules`, or from the sidecar file itself when that is not given.
+ * The rules in force: loaded at start, read again when their source changes or somebody asks, last
+ * known good kept. Where they come from is the source's business.
  */
 import type { Logger } from 'pino'
 import type { RulesContext, RulesResult } from '../config/assemble-rules.js'
 import { type Finding, formatFinding } from '../config/finding.js'
 import { type LoadSidecarOptions, rulesOf, sidecarOf } from '../config/load.js'
 import { hashRules } from '../config/rules-hash.js'
-import { readSnapshot, type Snapshot } from '../config/snapshot.js'
-import { type PathWatch, watchPath } from '../config/watch.js'
+import type { Snapshot } from '../config/snapshot.js'
+import type { ReflectorStats } from '../discovery/reflector.js'
 import type { ReloadOutcome } from '../http/admin.js'
 import type { RuleSet } from '../limiter/rule.js'
 import type { ConfigStatus } from '../metrics/snapshot.js'
 import type { Clock } from '../ports.js'
+import type { RulesSource } from './rules-source.js'
 
 export interface LiveRulesOptions {
-  /** File or directory of `--rules`; null: the rules stand in the sidecar file. */
-  readonly rulesPath: string | null
-  readonly configPath: string
+  readonly source: RulesSource
+  /** The source is the sidecar file, and the rules stand in it beside other things. */
+  readonly inline: boolean
   /** What the sidecar file was read with. */
   readonly load: LoadSidecarOptions
   readonly context: RulesContext
@@ -26,6 +27,8 @@ export interface LiveRulesOptions {
 export interface LiveRulesPorts {
   readonly log: Logger
   readonly clock: Pick<Clock, 'wallMs'>
+  /** Told when rules are refused, with the digest of what was. */
+  readonly refused?: (digest: string, errors: readonly string[]) => void
 }
 
 /** What stands while no rules could be loaded: everything passes. */
@@ -40,10 +43,11 @@ export class LiveRules {
   readonly #options: LiveRulesOptions
   readonly #log: Logger
   readonly #clock: Pick<Clock, 'wallMs'>
+  readonly #refused: LiveRulesPorts['refused']
   #rules = noRules
   #digest: string | null = null
   #apply: ((rules: RuleSet) => void) | null = null
-  #watch: PathWatch | null = null
+  #watch: { close(): void } | null = null
   #successful = false
   #lastSuccessMs = 0
   #succeeded = 0
@@ -53,6 +57,7 @@ export class LiveRules {
     this.#options = options
     this.#log = ports.log
     this.#clock = ports.clock
+    this.#refused = ports.refused
   }
 
   /** The rules in force; none before the first successful load. */
@@ -69,25 +74,27 @@ export class LiveRules {
     }
   }
 
-  /** Reads the rules now, whether or not they changed. Errors leave the rules in force as they are. */
+  /** How the API is doing that the rules come from; null: they come from elsewhere. */
+  kubernetes(): ReflectorStats | null {
+    return this.#options.source.stats?.() ?? null
+  }
+
+  /** Reads the rules now, changed or not. Errors leave the rules in force as they are. */
   async reload(): Promise<ReloadOutcome> {
-    return this.#take(await readSnapshot(this.#path))
+    return this.#take(await this.#options.source.read())
   }
 
   /** From now on changes are noticed, and new rules handed to `apply`. */
   start(apply: (rules: RuleSet) => void): void {
     this.#apply = apply
-    const options = { digest: this.#digest }
-    this.#watch = watchPath(this.#path, snapshot => this.#take(snapshot), options)
+    this.#watch = this.#options.source.watch(snapshot => {
+      if (snapshot.digest !== this.#digest) this.#take(snapshot)
+    }, this.#digest)
   }
 
   stop(): void {
     this.#watch?.close()
     this.#apply = null
-  }
-
-  get #path(): string {
-    return this.#options.rulesPath ?? this.#options.configPath
   }
 
   #take(snapshot: Snapshot): ReloadOutcome {
@@ -107,9 +114,9 @@ export class LiveRules {
   }
 
   #resultOf(snapshot: Snapshot): RulesResult {
-    const { rulesPath, configPath, load, context } = this.#options
-    if (rulesPath !== null) return rulesOf(snapshot, rulesPath, context)
-    const sidecar = sidecarOf(snapshot, configPath, load)
+    const { source, inline, load, context } = this.#options
+    if (!inline) return rulesOf(snapshot, source.name, context)
+    const sidecar = sidecarOf(snapshot, source.name, load)
     if (!sidecar.ok) return sidecar
     return sidecar.inlineRules ?? { ok: true, rules: noRules, warnings: [] }
   }
@@ -119,7 +126,9 @@ export class LiveRules {
     this.#failed += 1
     for (const finding of findings) this.#logFinding(finding)
     this.#log.error({ hash: this.#rules.hash }, 'rules are invalid; the rules in force stay')
-    return { ok: false, errors: findings.map(formatFinding) }
+    const errors = findings.map(formatFinding)
+    if (this.#digest !== null) this.#refused?.(this.#digest, errors)
+    return { ok: false, errors }
   }
 
   #logFinding(finding: Finding): void {

@@ -137,6 +137,44 @@ describe('Exporter', () => {
     }
   })
 
+  it('has series of the Kubernetes API only where it is asked', async () => {
+    expect(await new Exporter(sources()).scrape()).not.toMatch(/^grapevine_kubernetes_\S* \d/m)
+    const kubernetes = () => [
+      {
+        resource: 'endpointslices',
+        silentMs: 1_500,
+        objects: 2,
+        events: 3,
+        lists: 4,
+        failures: { connect: 5 },
+        ignored: 6,
+      },
+      {
+        resource: 'configmaps',
+        silentMs: null,
+        objects: 0,
+        events: 0,
+        lists: 0,
+        failures: {},
+        ignored: 0,
+      },
+    ]
+    const text = lines(await new Exporter(sources({ kubernetes })).scrape())
+    for (const line of [
+      'grapevine_kubernetes_last_event_age_seconds{resource="endpointslices"} 1.5',
+      'grapevine_kubernetes_objects{resource="endpointslices"} 2',
+      'grapevine_kubernetes_events_total{resource="endpointslices"} 3',
+      'grapevine_kubernetes_lists_total{resource="endpointslices"} 4',
+      'grapevine_kubernetes_errors_total{resource="endpointslices",reason="connect"} 5',
+      'grapevine_kubernetes_errors_total{resource="configmaps",reason="forbidden"} 0',
+      'grapevine_kubernetes_ignored_total{resource="endpointslices"} 6',
+    ]) {
+      expect(text).toContain(line)
+    }
+    // An API that never answered has no age, and no alert must take it for a fresh one.
+    expect(text.filter(line => line.includes('age_seconds{resource="configmaps"}'))).toEqual([])
+  })
+
   it('has every name of the contract', async () => {
     const text = await new Exporter(sources()).scrape()
     for (const name of [
@@ -160,7 +198,7 @@ describe('Exporter', () => {
   it('names no label that may grow: the sets are closed', () => {
     const closed = new Set([
       ...['rule', 'result', 'interface', 'reason', 'direction', 'state', 'queue'],
-      ...['class', 'side', 'version', 'node_version'],
+      ...['class', 'side', 'version', 'node_version', 'resource'],
     ])
     for (const { name, labels } of metricDefinitions) {
       for (const label of labels) expect(closed, `${name}{${label}}`).toContain(label)
