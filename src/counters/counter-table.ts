@@ -120,6 +120,10 @@ export class CounterTable {
     return this.demand.others(slot, monotonicMs)
   }
 
+  othersSurge(slot: number, monotonicMs: number): number {
+    return this.demand.surge(slot, monotonicMs)
+  }
+
   consume(slot: number, units: number, monotonicMs: number, wallMs: number): void {
     this.levels.consume(slot, units, monotonicMs, wallMs)
   }

@@ -9,6 +9,8 @@ import type { SlotColumns } from './slot-columns.js'
 
 /** Time constant of the average, milliseconds (counters.md §3). */
 export const demandTauMs = 300
+/** The same for sudden bursts of the others. */
+export const surgeTauMs = 20
 /** Others' demand stands unchanged this long after it was published, then it fades. */
 export const demandHoldMs = 250
 /** One pod's demand counts for at most this many times the limit's rate: a retry storm buys no share. */
@@ -50,6 +52,21 @@ export class Demand {
     if (demand === 0) return 0
     const age = monotonicMs - (this.#slots.othersDemandAt[slot] as number)
     return age <= demandHoldMs ? demand : demand * faded(age, demandHoldMs)
+  }
+
+  /** Counts offers to others that news has just told of. */
+  noteSurge(slot: number, units: number, monotonicMs: number): void {
+    const slots = this.#slots
+    slots.surge[slot] = this.surge(slot, monotonicMs) + units / surgeTauMs
+    slots.surgeAt[slot] = monotonicMs
+  }
+
+  /** Others' demand of the last moments: knows of a burst long before the average does. */
+  surge(slot: number, monotonicMs: number): number {
+    const surge = this.#slots.surge[slot] as number
+    if (surge === 0) return 0
+    const age = monotonicMs - (this.#slots.surgeAt[slot] as number)
+    return age > 10 * surgeTauMs ? 0 : surge * Math.exp(-age / surgeTauMs)
   }
 
   /** What of a pod's demand counts. A gauge has no rate and knows no such bound. */

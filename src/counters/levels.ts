@@ -14,6 +14,9 @@ import type { SlotColumns } from './slot-columns.js'
 /** A log keeps single moments up to this fraction of its window apart only when there are many. */
 const ownLogNodesMin = 256
 
+/** A bucket that was full for so long is taken to be full for everybody: news takes less time. */
+const untouchedMs = 1000
+
 export class Levels {
   readonly #slots: SlotColumns
   readonly #entries: OriginEntries
@@ -82,7 +85,7 @@ export class Levels {
     const slots = this.#slots
     const family = slots.family[slot] as number
     if (family === bucketFamily) {
-      if ((slots.level[slot] as number) <= monotonicMs) {
+      if ((slots.level[slot] as number) <= monotonicMs - untouchedMs) {
         slots.fullBase[slot] = this.ownUsage(slot)
         slots.fullAt[slot] = monotonicMs
       }

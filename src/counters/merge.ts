@@ -10,6 +10,8 @@ import { othersPart } from './split.js'
 
 /** After a split this long, an origin's first report tells what the other side used meanwhile. */
 const reunionMs = 5000
+/** Offers that took longer than this to arrive tell nothing of the last moments, milliseconds. */
+const surgeMemoryMs = 150
 /** A claim beyond this many capacities plus what could have been refilled is not charged. */
 const plausibleCapacities = 4
 
@@ -61,8 +63,14 @@ export class EntryMerger {
         : family === logFamily
           ? this.#mergeLog(slot, entry, wire, wallMs)
           : this.#mergeWindow(slot, entry, wire, wallMs)
+    const isKnown = entries.epoch[entry] === wire.epoch
+    const offers = wire.offered - (isKnown ? (entries.offered[entry] as number) : 0)
     entries.epoch[entry] = wire.epoch
-    if (wire.offered > (entries.offered[entry] as number)) entries.offered[entry] = wire.offered
+    if (offers > 0) {
+      entries.offered[entry] = wire.offered
+      const sinceMs = isKnown ? publishedAt - (entries.publishedAt[entry] as number) : wire.mark
+      if (charge && sinceMs < surgeMemoryMs) this.#table.demand.noteSurge(slot, offers, monotonicMs)
+    }
     // News about demand is the newest word, not the greatest.
     const isNewer = publishedAt >= (entries.publishedAt[entry] as number) - 1
     const refreshed = isNews || publishedAt > (entries.publishedAt[entry] as number) + 5

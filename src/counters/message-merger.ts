@@ -16,6 +16,8 @@ import { relayList } from './send-queue.js'
 
 /** Assumed until a round trip was measured, milliseconds. */
 const transitMsDefault = 1
+/** The longest that news under pressure waits to be sent, milliseconds. */
+const batchWaitMsMax = 20
 /** Weight of one entry in the average of ages. */
 const lagWeight = 0.02
 /** News older than this says nothing about the network: somebody stood still, or a split healed. */
@@ -130,7 +132,8 @@ export class MessageMerger implements MessageVisitor {
       table.queue.mark(this.#slot, relayList, this.#monotonicMs)
     }
     if (this.#kind === snapshotKind || this.#kind === checkpointKind) return
-    const ageMs = wire.holdMs + this.#transitMs + wire.spanMs / 2
+    // Before it was sent, news that mattered waited for a batch at most.
+    const ageMs = wire.holdMs + this.#transitMs + Math.min(wire.spanMs, batchWaitMsMax) / 2
     this.#ages.record(ageMs)
     if (ageMs < lagMsMax) table.lagMs += (ageMs - table.lagMs) * lagWeight
   }

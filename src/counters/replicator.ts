@@ -34,6 +34,17 @@ export interface CounterPeer {
   readonly silent: boolean
 }
 
+/** A batch in the making. */
+interface Outgoing {
+  readonly own: NewsBatch
+  /** What goes to the successors in the ring: others' news, and own news that is not sent directly. */
+  readonly handedOn: NewsBatch
+  /** Own news goes straight to every peer. */
+  readonly direct: boolean
+  readonly monotonicMs: number
+  readonly wallMs: number
+}
+
 export type SendCounters = (to: MemberName, payload: Uint8Array) => void
 
 /** Least time between two batches, milliseconds (counters.md §4). */
@@ -124,6 +135,7 @@ export class Replicator {
     }
     this.#ring.set(this.#origin, peers)
     queue.pods = peers.length + 1
+    this.#budget.isLarge = !this.#ring.isMesh
     this.#setFleet(visible, Math.max(known, visible), monotonicMs)
   }
 
@@ -205,52 +217,44 @@ export class Replicator {
     const peers = this.#ring.all()
     this.#lastBatchAtMs = monotonicMs
     const queue = this.#table.queue
-    const isMesh = this.#ring.isMesh || everything
-    const own = new NewsBatch(this.#table, !isMesh, this.#payloadBytesMax)
-    const handedOn = new NewsBatch(this.#table, false, this.#payloadBytesMax)
+    // A large fleet too hears news at first hand while there is budget for it.
+    const direct =
+      everything || this.#ring.isMesh || this.#budget.affords(peers.length, monotonicMs)
+    const out: Outgoing = {
+      own: new NewsBatch(this.#table, !direct, this.#payloadBytesMax),
+      handedOn: new NewsBatch(this.#table, false, this.#payloadBytesMax),
+      direct,
+      monotonicMs,
+      wallMs,
+    }
     const due = (list: number, waitMs: number) =>
       everything || monotonicMs >= queue.sinceMs(list) + waitMs
-    this.#addOwn(urgentList, own, handedOn, monotonicMs, wallMs)
-    if (due(soonList, soonMs)) this.#addOwn(soonList, own, handedOn, monotonicMs, wallMs)
-    if (due(slowList, slowMs)) this.#addOwn(slowList, own, handedOn, monotonicMs, wallMs)
-    if (due(repeatList, repeatGapMs)) this.#addRepeats(own, handedOn, monotonicMs, wallMs)
-    this.#addRelays(handedOn, monotonicMs)
-    if (isMesh) this.#send(own, peers, monotonicMs, send)
-    else {
-      this.#send(own, this.#ring.fingers(), monotonicMs, send)
-      this.#send(handedOn, this.#ring.successors(), monotonicMs, send)
-    }
+    this.#addOwn(urgentList, out)
+    if (due(soonList, soonMs)) this.#addOwn(soonList, out)
+    if (due(slowList, slowMs)) this.#addOwn(slowList, out)
+    if (due(repeatList, repeatGapMs)) this.#addRepeats(out)
+    this.#addRelays(out)
+    this.#send(out.own, direct ? peers : this.#ring.fingers(), monotonicMs, send)
+    this.#send(out.handedOn, this.#ring.successors(), monotonicMs, send)
   }
 
-  #addOwn(
-    list: number,
-    own: NewsBatch,
-    handedOn: NewsBatch,
-    monotonicMs: number,
-    wallMs: number,
-  ): void {
+  #addOwn(list: number, out: Outgoing): void {
     const count = this.#table.queue.drain(list, this.#scratch)
     for (let index = 0; index < count; index++) {
       const slot = this.#scratch[index] as number
-      if (this.#table.slots.sentAt[slot] === monotonicMs) continue
+      if (this.#table.slots.sentAt[slot] === out.monotonicMs) continue
       this.#table.slots.repeats[slot] = repeatsMax
-      this.#addSlot(slot, own, handedOn, false, monotonicMs, wallMs)
+      this.#addSlot(slot, out, false)
     }
   }
 
-  #addSlot(
-    slot: number,
-    own: NewsBatch,
-    handedOn: NewsBatch,
-    everySlice: boolean,
-    monotonicMs: number,
-    wallMs: number,
-  ): void {
+  #addSlot(slot: number, out: Outgoing, everySlice: boolean): void {
     const table = this.#table
     const { slots } = table
+    const { monotonicMs, wallMs } = out
     describeOwn(table, slot, this.#self, this.#wire, everySlice, monotonicMs, wallMs)
-    own.add(slot, this.#wire)
-    if (!this.#ring.isMesh) handedOn.add(slot, this.#wire)
+    out.own.add(slot, this.#wire)
+    if (!out.direct) out.handedOn.add(slot, this.#wire)
     slots.sentUsage[slot] = table.levels.ownUsage(slot)
     slots.sentDemand[slot] = this.#wire.demand / 1000
     slots.sentAt[slot] = monotonicMs
@@ -259,23 +263,23 @@ export class Replicator {
   }
 
   /** Counters that were told and have been quiet since are told again, a few times. */
-  #addRepeats(own: NewsBatch, handedOn: NewsBatch, monotonicMs: number, wallMs: number): void {
+  #addRepeats(out: Outgoing): void {
     const { queue, slots } = this.#table
     const count = queue.drain(repeatList, this.#scratch)
     for (let index = 0; index < count; index++) {
       const slot = this.#scratch[index] as number
       const left = slots.repeats[slot] as number
       if (left === 0) continue
-      if (monotonicMs - (slots.sentAt[slot] as number) < repeatGapMs) {
-        queue.mark(slot, repeatList, monotonicMs)
+      if (out.monotonicMs - (slots.sentAt[slot] as number) < repeatGapMs) {
+        queue.mark(slot, repeatList, out.monotonicMs)
         continue
       }
       slots.repeats[slot] = left - 1
-      this.#addSlot(slot, own, handedOn, true, monotonicMs, wallMs)
+      this.#addSlot(slot, out, true)
     }
   }
 
-  #addRelays(handedOn: NewsBatch, monotonicMs: number): void {
+  #addRelays(out: Outgoing): void {
     const { queue, slots, entries } = this.#table
     const count = queue.drain(relayList, this.#scratch)
     for (let index = 0; index < count; index++) {
@@ -284,8 +288,8 @@ export class Replicator {
       for (; entry >= 0; entry = entries.next[entry] as number) {
         if (entries.relay[entry] === 0) continue
         entries.relay[entry] = 0
-        describeEntry(this.#table, slot, entry, this.#wire, monotonicMs)
-        handedOn.add(slot, this.#wire)
+        describeEntry(this.#table, slot, entry, this.#wire, out.monotonicMs)
+        out.handedOn.add(slot, this.#wire)
       }
     }
   }

@@ -57,6 +57,9 @@ export class SlotColumns {
   readonly othersDemand: Float64Array
   /** When it was last added up. */
   readonly othersDemandAt: Float64Array
+  /** Others' demand of the last moments, for sudden bursts. */
+  readonly surge: Float64Array
+  readonly surgeAt: Float64Array
   readonly entitlement: Float64Array
   readonly entitledAt: Float64Array
   /** 1 while shares decide. */
@@ -122,6 +125,8 @@ export class SlotColumns {
     this.ownDemandAt = f64()
     this.othersDemand = f64()
     this.othersDemandAt = f64()
+    this.surge = f64()
+    this.surgeAt = f64()
     this.entitlement = f64()
     this.entitledAt = f64()
     this.scarce = u8()
@@ -176,6 +181,7 @@ export class SlotColumns {
     this.fullAt[slot] = monotonicMs
     this.ownDemandAt[slot] = monotonicMs
     this.othersDemandAt[slot] = monotonicMs
+    this.surgeAt[slot] = monotonicMs
     this.entitledAt[slot] = monotonicMs
     this.createdAt[slot] = monotonicMs
     this.scarce[slot] = 0
@@ -204,6 +210,7 @@ export class SlotColumns {
       this.sentUsage,
       this.ownDemand,
       this.othersDemand,
+      this.surge,
       this.entitlement,
       this.splitUsed,
       this.splitCapacity,

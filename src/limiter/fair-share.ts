@@ -9,12 +9,23 @@ import type { UsageStore } from './usage-store.js'
 
 /** Shortest lag that the guard is sized for, milliseconds. */
 const guardLagMsMin = 20
-/** Shortest lag that the reserve is sized for, milliseconds. */
-const reserveLagMsMin = 12
+/** The guard believes a sudden burst to be this much more than what news has told of it so far. */
+const surgeFactor = 2
+/** The reserve is sized for this lag, milliseconds, and so much more per pod: each may hold news back. */
+const reserveLagMsBase = 4
+const reserveLagMsPerPod = 0.16
+const reserveLagFactor = 1.2
 /** A surplus is handed out over this time, milliseconds. */
 const surplusMs = 100
+/** What is always left before there is a surplus: a unit, and this many milliseconds of the rate. */
+const floorUnits = 1
+const floorMs = 4
 /** Unused entitlement is kept for this long at most, milliseconds. */
 const entitlementMs = 200
+/** A pod that was asked for fewer requests than this lately enters scarcity with one in hand. */
+const newcomerRequests = 6
+/** Time that "lately" means; the demand average's own, milliseconds. */
+const newcomerMs = 300
 /** Rounding of sums of fractions must not deny a unit that is there. */
 export const unitEpsilon = 1e-6
 
@@ -36,10 +47,34 @@ export function reserveUnits(
   cost: number,
   rate: number,
   totalDemand: number,
-  lagMs: number,
+  news: { readonly lagMs: number; readonly pods: number },
 ): number {
-  const unseen = Math.max(reserveLagMsMin, lagMs) * Math.min(rate, totalDemand)
+  const { lagMs, pods } = news
+  const unseenMs = Math.max(reserveLagMsBase + reserveLagMsPerPod * pods, reserveLagFactor * lagMs)
+  const unseen = unseenMs * Math.min(rate, totalDemand)
   return Math.min(capacity / 4, unseen, Math.max(0, capacity - cost))
+}
+
+/**
+ * Units that are not handed out as surplus. With a few in stock a request finds one when its pod's turn
+ * comes; at an empty stock whoever asks most often would get each unit.
+ */
+export function surplusFloor(capacity: number, rate: number): number {
+  return Math.min(capacity / 4, floorUnits + floorMs * rate)
+}
+
+/**
+ * Entitlement on entering scarcity. A pod that has hardly asked yet may go first: fractions of a unit in
+ * many hands would be lost. Busy pods start with next to nothing.
+ */
+export function firstEntitlement(cost: number, ownDemand: number): number {
+  if (ownDemand <= 0) return cost
+  return cost * Math.min(1, (newcomerRequests * cost) / (newcomerMs * ownDemand))
+}
+
+/** How fast the fleet's entitlement fills, units per millisecond. */
+export function entitlementRate(rate: number, surplus: number, hasSurplus: boolean): number {
+  return Math.max(0, rate + (hasSurplus ? surplus / surplusMs : 0))
 }
 
 export class FairShare {
@@ -59,11 +94,12 @@ export class FairShare {
       return room >= cost - unitEpsilon
     }
     const capacity = slots.capacity[slot] as number
-    const guard = guardUnits(capacity, others, store.lagMs)
+    const sudden = surgeFactor * store.othersSurge(slot, monotonicMs)
+    const guard = guardUnits(capacity, Math.max(others, sudden), store.lagMs)
     if (slots.scarce[slot] === 0) {
       if (room - cost >= guard) return true
       slots.scarce[slot] = 1
-      slots.entitlement[slot] = 0
+      slots.entitlement[slot] = firstEntitlement(cost, store.ownDemand(slot, monotonicMs))
       slots.entitledAt[slot] = monotonicMs
     } else if (room > plentyUnits(capacity, guard)) {
       slots.scarce[slot] = 0
@@ -86,8 +122,9 @@ export class FairShare {
       slots.entitlement[slot] = Math.max(1, part * capacity) - store.ownUsage(slot)
       return room
     }
-    const available = room - reserveUnits(capacity, cost, rate, own + others, store.lagMs)
-    const fill = part * entitlementRate(rate, available, store.hasSurplus(slot))
+    const available = room - reserveUnits(capacity, cost, rate, own + others, store)
+    const surplus = available - surplusFloor(capacity, rate)
+    const fill = part * entitlementRate(rate, surplus, store.hasSurplus(slot))
     const elapsedMs = monotonicMs - (slots.entitledAt[slot] as number)
     const most = Math.max(2, cost, part * room, part * rate * entitlementMs)
     const grown = (slots.entitlement[slot] as number) + fill * Math.max(0, elapsedMs)
@@ -122,9 +159,4 @@ export class FairShare {
     const fill = part * entitlementRate(rate, room, store.hasSurplus(slot))
     return fill > 0 ? Math.min(missing / fill, cost / (rate * 0.01)) : 0
   }
-}
-
-/** How fast the fleet's entitlement fills, units per millisecond. */
-export function entitlementRate(rate: number, available: number, hasSurplus: boolean): number {
-  return Math.max(0, rate + (hasSurplus ? available / surplusMs : 0))
 }

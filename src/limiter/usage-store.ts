@@ -54,6 +54,8 @@ export interface UsageStore {
   /** Plausible demand of this pod and of all others. */
   ownDemand(slot: number, monotonicMs: number): number
   othersDemand(slot: number, monotonicMs: number): number
+  /** Demand of all others in the last moments; noisy, but quick. */
+  othersSurge(slot: number, monotonicMs: number): number
   /** Takes units > 0, whether or not there is room. */
   consume(slot: number, units: number, monotonicMs: number, wallMs: number): void
   /** Gives units > 0 back, never beyond untouched; returns what was given. */
