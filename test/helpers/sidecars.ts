@@ -33,6 +33,8 @@ export interface PodOptions {
   readonly gossipPort?: number
   /** Gossip addresses, `host:port`. */
   readonly seeds?: readonly string[]
+  /** More keys of `gossip:`, in YAML's flow form. */
+  readonly gossip?: string
   /** More lines of the sidecar file. */
   readonly extra?: string
   /** Path for `--rules`; default: the fleet's rules. */
@@ -172,7 +174,7 @@ export async function readiness(pod: SidecarProcess): Promise<number> {
 }
 
 function sidecarText(options: PodOptions, upstreamUrl: string): string {
-  const { name, gossipPort = 0, seeds = [], extra = '', listeners = {} } = options
+  const { name, gossipPort = 0, seeds = [], gossip = '', extra = '', listeners = {} } = options
   const proxy = listeners.proxy ?? `{ listen: "127.0.0.1:0", upstream: "${upstreamUrl}" }`
   return `version: 1
 node: { name: ${name} }
@@ -180,7 +182,7 @@ proxy: ${proxy}
 api: ${listeners.api ?? '{ listen: "127.0.0.1:0" }'}
 telemetry: ${listeners.telemetry ?? '{ listen: "127.0.0.1:0" }'}
 admin: ${listeners.admin ?? '{ listen: "127.0.0.1:0" }'}
-gossip: { bind: "127.0.0.1:${gossipPort}", label: e2e }
+gossip: { bind: "127.0.0.1:${gossipPort}", label: e2e${gossip && `, ${gossip}`} }
 discovery: { static: [${seeds.map(seed => `"${seed}"`).join(', ')}] }
 ${extra}`
 }

@@ -61,6 +61,10 @@ async function seesExactly(peer: PeerProcess, count: number, patienceMs: number)
 const mean = (values: readonly number[]) =>
   values.reduce((sum, value) => sum + value, 0) / values.length
 
+/** The mean of several measurements made side by side. */
+const means = async (count: number, measure: () => Promise<number>) =>
+  mean(await Promise.all(Array.from({ length: count }, measure)))
+
 /** Events about `name` in the order `peer` reported them. */
 const eventsAbout = (peer: PeerProcess, name: string, from: number) =>
   peer.reports
@@ -159,11 +163,13 @@ function expectLike(measuredMs: number, referenceMs: number): void {
   )
 }
 
-describe.skipIf(!goPeer)('a mixed cluster beside an all-Go one', () => {
+// When a probe first meets the dead node is a matter of chance, some half a second each way; one retry
+// makes a false alarm of the comparison as good as impossible and hides no systematic difference.
+describe.skipIf(!goPeer)('a mixed cluster beside an all-Go one', { retry: 1 }, () => {
   it('finds a killed node dead in the same time, with the same events', async () => {
     const [reference, measured] = await Promise.all([
-      detectionMs(allGo, [1, 2, 3, 4]),
-      detectionMs(mixed, [1, 2, 3, 4]),
+      means(2, () => detectionMs(allGo, [1, 2, 3, 4])),
+      means(2, () => detectionMs(mixed, [1, 2, 3, 4])),
     ])
     console.log(`killed: all-Go ${reference.toFixed(0)} ms, mixed ${measured.toFixed(0)} ms`)
     expectLike(measured, reference)
@@ -171,13 +177,14 @@ describe.skipIf(!goPeer)('a mixed cluster beside an all-Go one', () => {
 
   it('loses and regains a node that stood still for 10 s', async () => {
     const [reference, ofGo, ofTs] = await Promise.all([
-      pauseMs(allGo, 2),
-      pauseMs(mixed, 2),
-      pauseMs(mixed, 3),
+      Promise.all([pauseMs(allGo, 1), pauseMs(allGo, 2), pauseMs(allGo, 3)]),
+      Promise.all([pauseMs(mixed, 2), pauseMs(mixed, 4)]),
+      Promise.all([pauseMs(mixed, 3), pauseMs(mixed, 5)]),
     ])
     console.log('paused: all-Go', reference, 'Go in mixed', ofGo, 'TypeScript in mixed', ofTs)
-    expectLike(mean([ofGo.gone, ofTs.gone]), reference.gone)
-    expectLike(mean([ofGo.back, ofTs.back]), reference.back)
+    const measured = [...ofGo, ...ofTs]
+    expectLike(mean(measured.map(one => one.gone)), mean(reference.map(one => one.gone)))
+    expectLike(mean(measured.map(one => one.back)), mean(reference.map(one => one.back)))
   })
 
   it('hears of a graceful leave at once', async () => {
