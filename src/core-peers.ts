@@ -1,7 +1,7 @@
 /**
- * Who counts as a pod of this fleet: members whose meta is Grapevine's, one per node, the newest start
- * standing for it; and, beside what gossip sees, what discovery says should be there (counters.md §5).
- * Knows members and addresses, nothing of counters.
+ * Who counts as a pod of this fleet: members whose meta is Grapevine's, one per node, the newest
+ * start standing for it; and, beside what gossip sees, what discovery says should be there
+ * (counters.md §5). Knows members and addresses, nothing of counters.
  */
 import { decodeNodeMeta } from './core-meta.js'
 import type { MemberView, NodeMeta } from './core-types.js'
@@ -36,7 +36,9 @@ export class Peers {
     this.#selfMeta = selfMeta
   }
 
-  /** Discovery's Ready set; null when discovery cannot tell a split from a departure (static, DNS). */
+  /**
+   * Discovery's Ready set; null when discovery cannot tell a split from a departure (static, DNS).
+   */
   setExpected(addresses: readonly Address[] | null): void {
     this.#expected = addresses && new Map(addresses.map(address => [addressText(address), address]))
   }
@@ -120,7 +122,9 @@ export class Peers {
   }
 }
 
-/** Of two starts of one node the later counts; a tie (clock set back) goes to the one that answers. */
+/**
+ * Of two starts of one node the later counts; a tie (clock set back) goes to the one that answers.
+ */
 function isNewer(one: Known, other: Known): boolean {
   if (one.meta.start !== other.meta.start) return one.meta.start > other.meta.start
   return one.member.state === 'alive' && other.member.state !== 'alive'

@@ -1,7 +1,7 @@
 /**
- * The pure sidecar: limiter, counters and swim joined into one steppable unit. Events and both clocks
- * go in, decisions and effects come out; production and the simulator assemble the same `Core`.
- * This is where the compiler checks that the three rooms fit each other.
+ * The pure sidecar: limiter, counters and swim joined into one steppable unit. Events and both
+ * clocks go in, decisions and effects come out; production and the simulator assemble the same
+ * `Core`. This is where the compiler checks that the three rooms fit each other.
  */
 import { encodeNodeMeta } from './core-meta.js'
 import { memberViews, Peers } from './core-peers.js'
@@ -126,7 +126,10 @@ export class Core {
 
   // ---------------------------------------------------------------------------------- requests
 
-  /** May this request pass? Charges every matching rule or none. Read the answer before the next call. */
+  /**
+   * May this request pass? Charges every matching rule or none. Read the answer before the next
+   * call.
+   */
   decide(
     facts: RequestFacts,
     via: DecisionInterface,
@@ -137,8 +140,8 @@ export class Core {
   }
 
   /**
-   * Charges `cost` to one key of one rule, as `POST /v1/check` does: 0 looks, a negative cost gives back.
-   * `key` holds the parts of a compound key. Null when there is no such rule.
+   * Charges `cost` to one key of one rule, as `POST /v1/check` does: 0 looks, a negative cost gives
+   * back. `key` holds the parts of a compound key. Null when there is no such rule.
    */
   check(
     rule: string,
@@ -162,7 +165,10 @@ export class Core {
 
   // ----------------------------------------------------------------------------- configuration
 
-  /** Puts new rules in force. Usage stays with a rule's name; what changed in numbers is carried over. */
+  /**
+   * Puts new rules in force. Usage stays with a rule's name; what changed in numbers is carried
+   * over.
+   */
   applyRules(rules: RuleSet, monotonicMs: number, wallMs: number): void {
     this.#wallMs = wallMs
     this.#rules = rules
@@ -191,7 +197,9 @@ export class Core {
     this.#absorb(monotonicMs)
   }
 
-  /** Discovery's Ready set; null where discovery cannot tell a split from a departure (static, DNS). */
+  /**
+   * Discovery's Ready set; null where discovery cannot tell a split from a departure (static, DNS).
+   */
   setExpectedPeers(addresses: readonly Address[] | null, monotonicMs: number): void {
     this.#peers.setExpected(addresses)
     this.#refreshPeers(monotonicMs)
@@ -237,7 +245,9 @@ export class Core {
     this.#absorb(monotonicMs)
   }
 
-  /** When `advance` is due next, monotonic milliseconds; may lie in the past, Infinity for never. */
+  /**
+   * When `advance` is due next, monotonic milliseconds; may lie in the past, Infinity for never.
+   */
   nextDeadlineMs(): number {
     return Math.min(
       this.#swim.nextDeadlineMs(),
@@ -253,7 +263,10 @@ export class Core {
 
   // -------------------------------------------------------------------------------------- life
 
-  /** The first exchange of state succeeded (or, as the shell may decide, was waited for long enough). */
+  /**
+   * The first exchange of state succeeded (or, as the shell may decide, was waited for long
+   * enough).
+   */
   synced(): boolean {
     return this.#replicator.synced
   }
@@ -417,7 +430,9 @@ export class Core {
     this.#silentRetryAtMs = monotonicMs + silentRetryMs * (0.5 + this.#random())
   }
 
-  /** A known pod that is silent is called about once a second, so that a healed split is noticed. */
+  /**
+   * A known pod that is silent is called about once a second, so that a healed split is noticed.
+   */
   #retrySilent(monotonicMs: number): void {
     const silent = this.#peers.silentAddresses(this.#swim.self().address)
     const start = Math.floor(this.#random() * silent.length)

@@ -27,6 +27,6 @@ export function textTable<Row>(columns: readonly Column<Row>[], rows: readonly R
 
 /** Names come from peers: what could move a terminal's cursor is shown as a dot. */
 export function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '·')
 }

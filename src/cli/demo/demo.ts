@@ -1,4 +1,7 @@
-/** `grapevine demo`: a fleet of real processes on loopback that holds one limit, for everyone to see. */
+/**
+ * `grapevine demo`: a fleet of real processes on loopback that holds one limit, for everyone to
+ * see.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -151,7 +154,9 @@ function pause(durationMs: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, durationMs))
 }
 
-/** Turns counts into what is shown: a table drawn over itself on a terminal, else a line a second. */
+/**
+ * Turns counts into what is shown: a table drawn over itself on a terminal, else a line a second.
+ */
 class Screen {
   readonly #host: Host
   readonly #state: Demo
