@@ -6,7 +6,7 @@ import { until } from '../helpers/until.js'
 beforeAll(ensureBuilt)
 
 test('the demo ends by itself with status 0 once the fleet held its limit', async () => {
-  const result = await runProgram(['demo', '--duration', '5s'])
+  const result = await runProgram(['demo', '--duration', '8s'])
   expect({ status: result.status, stderr: result.stderr }).toMatchObject({ status: 0 })
   expect(result.stdout).toContain('the fleet held its limit')
   expect(result.stdout).toMatch(/pod-3 +http:\/\/127\.0\.0\.1:\d+\//)
