@@ -1,7 +1,7 @@
 /** The sidecar's container and volumes. Pure; fits the `restricted` Pod Security level. */
 import type { AppPort } from './app-port.js'
 import { containerName, paths, portNames, ports, ringObjects, volumeNames } from './names.js'
-import type { Container } from './pod-template.js'
+import type { Container, JsonMap } from './pod-template.js'
 import type { SidecarSettings } from './sidecar-settings.js'
 
 /** The image's user; owns nothing. */
@@ -40,7 +40,7 @@ export function sidecarContainer(settings: SidecarSettings, appPort: AppPort | n
     lifecycle: {
       preStop: { exec: { command: ['grapevine', 'drain', '--wait', settings.drainWait] } },
     },
-    resources: settings.resources,
+    resources: settings.resources as JsonMap,
     securityContext: {
       allowPrivilegeEscalation: false,
       capabilities: { drop: ['ALL'] },

@@ -11,7 +11,10 @@ import { version } from '../version.js'
 import { annotations, domain, optionAnnotations } from './names.js'
 
 const quantityPattern = '^[0-9]+(\\.[0-9]+)?(m|[kMGTPE]|[KMGTPE]i)?$'
-const Quantity = Type.String({ pattern: quantityPattern, maxLength: 32 })
+const Quantity = Type.Union([
+  Type.String({ pattern: quantityPattern, maxLength: 32 }),
+  Type.Number({ exclusiveMinimum: 0 }),
+])
 // A DNS label short enough that `<ring>-gossip` is one too.
 const ringPattern = '^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$'
 const objectNamePattern = '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$'
@@ -29,7 +32,10 @@ export const SidecarSettingsSchema = Strict({
   ring: Type.Optional(Type.String({ pattern: ringPattern })),
   mode: Type.Optional(Type.Enum(['proxy', 'decision'])),
   nativeSidecar: Type.Optional(Type.Boolean()),
-  appPort: Type.Optional(Type.String({ maxLength: 15 })),
+  /** A YAML file may well have a number here. */
+  appPort: Type.Optional(
+    Type.Union([Type.String({ maxLength: 15 }), Type.Integer({ minimum: 1, maximum: 65535 })]),
+  ),
   appProtocol: Type.Optional(Type.Enum(['http', 'h2c'])),
   logLevel: Type.Optional(Type.Enum(['', ...logLevels])),
   trustedProxies: Type.Optional(Type.Array(GrammarText('cidr'), { maxItems: 1000 })),
@@ -43,6 +49,12 @@ export const SidecarSettingsSchema = Strict({
 })
 
 export type SidecarSettingsText = Static<typeof SidecarSettingsSchema>
+
+/** Quantities, as `100m` and `128Mi`; a whole number of CPUs or bytes may be a number. */
+interface Amounts {
+  readonly cpu?: string | number
+  readonly memory?: string | number
+}
 
 export interface SidecarSettings {
   readonly image: string
@@ -69,8 +81,8 @@ export interface SidecarSettings {
   readonly drainWait: string
   readonly prometheusAnnotations: boolean
   readonly resources: {
-    readonly requests?: { readonly cpu?: string; readonly memory?: string }
-    readonly limits?: { readonly cpu?: string; readonly memory?: string }
+    readonly requests?: Amounts
+    readonly limits?: Amounts
   }
 }
 
@@ -95,7 +107,8 @@ export const settingsDefaults: SidecarSettings = {
 }
 
 export function withDefaults(text: SidecarSettingsText | undefined): SidecarSettings {
-  return { ...settingsDefaults, ...text } as SidecarSettings
+  const appPort = String(text?.appPort ?? settingsDefaults.appPort)
+  return { ...settingsDefaults, ...text, appPort } as SidecarSettings
 }
 
 type Change = Partial<SidecarSettings> | string
