@@ -15,6 +15,8 @@ const surgeFactor = 2
 const reserveLagMsBase = 4
 const reserveLagMsPerPod = 0.16
 const reserveLagFactor = 1.2
+/** And so much of the capacity per pod: a large bucket can spare what keeps it from going into debt. */
+const reserveCapacityPerPod = 0.0004
 /** A surplus is handed out over this time, milliseconds. */
 const surplusMs = 100
 /** What is always left before there is a surplus: a unit, and this many milliseconds of the rate. */
@@ -51,7 +53,7 @@ export function reserveUnits(
 ): number {
   const { lagMs, pods } = news
   const unseenMs = Math.max(reserveLagMsBase + reserveLagMsPerPod * pods, reserveLagFactor * lagMs)
-  const unseen = unseenMs * Math.min(rate, totalDemand)
+  const unseen = reserveCapacityPerPod * pods * capacity + unseenMs * Math.min(rate, totalDemand)
   return Math.min(capacity / 4, unseen, Math.max(0, capacity - cost))
 }
 

@@ -78,7 +78,9 @@ export class FleetPod {
 
   constructor(index: number, random: () => number, keysMax: number, rules: RuleSet) {
     this.name = `pod-${index}` as MemberName
-    const hex = Math.floor(random() * 2 ** 32).toString(16).padStart(8, '0')
+    const hex = Math.floor(random() * 2 ** 32)
+      .toString(16)
+      .padStart(8, '0')
     this.origin = `${hex}${index.toString(16).padStart(8, '0')}` as OriginId
     const seed = Uint8Array.from({ length: 8 }, () => Math.floor(random() * 256))
     this.table = new CounterTable({ keysMax, secret: null, label: 'test', seed })

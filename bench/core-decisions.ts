@@ -1,0 +1,256 @@
+/**
+ * What the heart costs: decisions per second on known keys, alone and with fifty pods reporting, bytes per
+ * key, and entries per second through the counter codec. Pure core: no sockets, no matching.
+ */
+import {
+  createWireEntry,
+  MessageWriter,
+  newsKind,
+  readMessage,
+} from '../src/counters/counter-codec.js'
+import { CounterTable } from '../src/counters/counter-table.js'
+import { Replicator } from '../src/counters/replicator.js'
+import { Limiter } from '../src/limiter/limiter.js'
+import type { RequestFacts } from '../src/limiter/request-facts.js'
+import type { LimitSpec, RuleSet } from '../src/limiter/rule.js'
+import type { MemberName, OriginId, RuleName } from '../src/vocabulary.js'
+
+export interface BenchRow {
+  readonly name: string
+  /** 0 for a row that measures a size. */
+  readonly opsPerSecond: number
+  /** 0 for a row that measures a speed. */
+  readonly bytesEach: number
+}
+
+const wallMs = 1_700_000_000_000
+
+function rulesOf(limit: LimitSpec): RuleSet {
+  return {
+    allow: [],
+    deny: [],
+    hash: 1,
+    rules: [
+      {
+        name: 'api' as RuleName,
+        match: null,
+        key: [[{ kind: 'header', name: 'x-key' }]],
+        limit,
+        tier: null,
+        concurrency: null,
+        burst: null,
+        algorithm: 'token-bucket',
+        queue: null,
+        maxWaitMs: null,
+        onPartition: 'share',
+        failureMode: 'open',
+        mode: 'enforce',
+        missing: 'ip',
+        stop: false,
+        count: 'all',
+        cost: { fallback: 1, match: [], requestHeader: null, responseHeader: null },
+        onExceeded: { status: 429, headers: {}, body: null, staleForMs: 0 },
+        timezone: 'UTC',
+      },
+    ],
+  }
+}
+
+interface Pod {
+  readonly table: CounterTable
+  readonly replicator: Replicator
+  readonly limiter: Limiter
+}
+
+function podOf(keysMax: number, limit: LimitSpec, origin = 1): Pod {
+  const seed = Uint8Array.from([1, 2, 3, 4, 5, 6, 7, origin])
+  const table = new CounterTable({ keysMax, secret: null, label: 'bench', seed })
+  const replicator = new Replicator(
+    { table, origin: originOf(origin), payloadBytesMax: 1300 },
+    { random: () => 0.5 },
+  )
+  const limiter = new Limiter({ store: table })
+  limiter.setRules(rulesOf(limit), 0, wallMs)
+  return { table, replicator, limiter }
+}
+
+function originOf(number: number): OriginId {
+  return number.toString(16).padStart(16, '0') as OriginId
+}
+
+const current = { key: '' }
+const facts: RequestFacts = {
+  method: 'GET',
+  path: '/api/x',
+  query: '',
+  host: 'shop',
+  ip: '192.0.2.1',
+  peerTrusted: false,
+  jwt: null,
+  header: name => (name === 'x-key' ? current.key : undefined),
+}
+
+/** Best of a few rounds, so that a busy neighbour does not count. */
+function opsPerSecond(count: number, round: () => void): number {
+  let best = 0
+  for (let n = 0; n < 5; n++) {
+    const start = performance.now()
+    round()
+    best = Math.max(best, (count * 1000) / (performance.now() - start))
+  }
+  return best
+}
+
+function decideRow(name: string, pod: Pod, keys: readonly string[], count: number): BenchRow {
+  let atMs = 1000
+  const round = () => {
+    for (let n = 0; n < count; n++) {
+      current.key = keys[n % keys.length] as string
+      atMs += 0.001
+      pod.limiter.decide(facts, 'proxy', atMs, wallMs + atMs)
+    }
+  }
+  round()
+  return { name, opsPerSecond: opsPerSecond(count, round), bytesEach: 0 }
+}
+
+/** A pod that fifty others have just told of their use of one key. */
+function reportedPod(): Pod {
+  const limit = { count: 1000, windowMs: 1000, calendar: null }
+  const pod = podOf(1024, limit)
+  const peers = Array.from({ length: 49 }, (_, n) => ({
+    member: `pod-${n}` as MemberName,
+    node: `pod-${n}`,
+    origin: originOf(n + 2),
+    draining: false,
+    silent: false,
+  }))
+  pod.replicator.setPeers(peers, 50, 0)
+  for (let n = 0; n < 49; n++) {
+    const other = podOf(16, limit, n + 2)
+    other.replicator.setPeers([{ ...peers[0]!, origin: originOf(1) }], 2, 0)
+    for (let asked = 0; asked < 20; asked++) {
+      other.limiter.check('api', ['client'], 1, 'check', 990, wallMs + 990)
+    }
+    other.replicator.flush(991, wallMs, (_to, payload) => {
+      pod.replicator.handleMessage(payload, 993, wallMs)
+    })
+  }
+  return pod
+}
+
+/** Decisions per second through the whole limiter, matching included, and without it. */
+export function coreDecisionBench(): BenchRow[] {
+  const limit = { count: 1000, windowMs: 1000, calendar: null }
+  const many = Array.from({ length: 100_000 }, (_, n) => `client-${n}`)
+  const rows = [
+    decideRow('decide, 1 key', podOf(1024, limit), ['client'], 200_000),
+    decideRow('decide, 1 key, 50 pods reporting', reportedPod(), ['client'], 200_000),
+    decideRow('decide, 100k keys', podOf(131_072, limit), many, 200_000),
+  ]
+  return [...rows, storeRow(), bytesRow(many), snapshotRow(many)]
+}
+
+/** Without matching: the counter found, judged and charged. */
+function storeRow(): BenchRow {
+  const pod = reportedPod()
+  const count = 200_000
+  const { table } = pod
+  pod.limiter.check('api', ['client'], 1, 'check', 1000, wallMs)
+  const shape = table.slots.shape[0] as number
+  const identity = table.slots.identity[0] as number
+  const key = table.slots.key[0] ?? ''
+  let atMs = 1000
+  const round = () => {
+    for (let n = 0; n < count; n++) {
+      atMs += 0.001
+      const slot = table.open(identity, key, shape, atMs, wallMs)
+      table.offer(slot, 1, atMs)
+      table.used(slot, atMs, wallMs)
+      table.consume(slot, 1, atMs, wallMs)
+    }
+  }
+  round()
+  const name = 'find, read and charge a counter'
+  return { name, opsPerSecond: opsPerSecond(count, round), bytesEach: 0 }
+}
+
+/** Memory of 100k keys that three origins touched, over the bare process. */
+function bytesRow(keys: readonly string[]): BenchRow {
+  const before = usedBytes()
+  const limit = { count: 1000, windowMs: 3_600_000, calendar: null }
+  const pod = podOf(100_000, limit)
+  fill(pod, keys, limit)
+  const bytes = usedBytes() - before
+  pod.table.assertInvariants()
+  return { name: 'a key of 3 origins', opsPerSecond: 0, bytesEach: bytes / keys.length }
+}
+
+function fill(pod: Pod, keys: readonly string[], limit: LimitSpec): void {
+  for (const key of keys) {
+    current.key = key
+    pod.limiter.decide(facts, 'proxy', 1, wallMs)
+  }
+  for (const origin of [2, 3]) {
+    const other = podOf(keys.length, limit, origin)
+    for (const key of keys) {
+      current.key = key
+      other.limiter.decide(facts, 'proxy', 1, wallMs)
+    }
+    const state = other.replicator.localState(true, 2, wallMs, 1 << 26)
+    pod.replicator.mergeRemoteState(state, true, 3, wallMs)
+  }
+}
+
+function usedBytes(): number {
+  const collect = (globalThis as { gc?: () => void }).gc
+  collect?.()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
+
+/** How many counters a snapshot of 100k writes per second. */
+function snapshotRow(keys: readonly string[]): BenchRow {
+  const limit = { count: 1000, windowMs: 3_600_000, calendar: null }
+  const pod = podOf(100_000, limit)
+  fill(pod, keys, limit)
+  const write = () => pod.replicator.localState(false, 4, wallMs, 1 << 26)
+  const name = 'counters into a state exchange'
+  return { name, opsPerSecond: opsPerSecond(keys.length, write), bytesEach: 0 }
+}
+
+/** Entries per second written and read. */
+export function counterCodecBench(): BenchRow[] {
+  const count = 50_000
+  const wire = createWireEntry()
+  Object.assign(wire, { originHi: 1, originLo: 2, epoch: 3, consumed: 1000, tail: 1000, demand: 5 })
+  Object.assign(wire, { offered: 2000, mark: 1234 })
+  const write = () => {
+    const writer = new MessageWriter(newsKind, 0, 1 << 26)
+    writer.shape({ family: 0, calendar: 0, capacity: 100, periodMs: 10 })
+    for (let n = 0; n < count; n++) {
+      writer.counter(n, n * 7, null)
+      writer.entry(wire)
+    }
+    return writer.take()
+  }
+  const bytes = write()
+  let entries = 0
+  const read = () => {
+    readMessage(bytes, {
+      header: () => undefined,
+      clock: () => undefined,
+      shape: () => true,
+      counter: () => undefined,
+      entry: () => {
+        entries++
+      },
+      counterEnd: () => undefined,
+    })
+  }
+  return [
+    { name: 'counter entries written', opsPerSecond: opsPerSecond(count, write), bytesEach: 0 },
+    { name: 'counter entries read', opsPerSecond: opsPerSecond(count, read), bytesEach: 0 },
+    { name: 'a counter entry', opsPerSecond: 0, bytesEach: bytes.length / count },
+  ]
+}

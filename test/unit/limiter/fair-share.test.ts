@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import {
+  entitlementRate,
+  firstEntitlement,
+  guardUnits,
+  plentyUnits,
+  reserveUnits,
+  surplusFloor,
+} from '../../../src/limiter/fair-share.js'
+
+test.each([
+  { capacity: 1000, others: 0, lag: 5, guard: 0, why: 'nobody else asks' },
+  { capacity: 1000, others: 0.001, lag: 5, guard: 1, why: 'at least one unit' },
+  { capacity: 1000, others: 1, lag: 5, guard: 20, why: 'what they ask for in 20 ms' },
+  { capacity: 1000, others: 1, lag: 40, guard: 80, why: 'or in two news lags' },
+  { capacity: 10, others: 1, lag: 5, guard: 5, why: 'at most half of the bucket' },
+])('guard is $guard of $capacity: $why', ({ capacity, others, lag, guard }) => {
+  expect(guardUnits(capacity, others, lag)).toBe(guard)
+})
+
+test.each([
+  [1000, 20, 250],
+  [1000, 200, 600],
+  [10, 5, 9],
+])('with %i units and a guard of %i scarcity ends above %i', (capacity, guard, plenty) => {
+  expect(plentyUnits(capacity, guard)).toBe(plenty)
+})
+
+test('the reserve covers what is unseen at the rate, a quarter of the bucket at most', () => {
+  const news = { lagMs: 10, pods: 5 }
+  expect(reserveUnits(1000, 1, 1, 3, news)).toBeCloseTo(12 + 2)
+  expect(reserveUnits(1000, 1, 1, 0.5, news)).toBeCloseTo(6 + 2)
+  expect(reserveUnits(20, 1, 1, 3, news)).toBe(5)
+})
+
+test('the reserve never makes a cost impossible that the bucket can hold', () => {
+  expect(reserveUnits(1, 1, 1, 3, { lagMs: 10, pods: 50 })).toBe(0)
+  expect(reserveUnits(10, 9, 1, 3, { lagMs: 10, pods: 50 })).toBe(1)
+})
+
+test('a surplus above the floor fills entitlement faster, a lack slows it down, never below nothing', () => {
+  expect(entitlementRate(1, 50, true)).toBe(1.5)
+  expect(entitlementRate(1, 50, false)).toBe(1)
+  expect(entitlementRate(1, -500, true)).toBe(0)
+  expect(surplusFloor(1000, 1)).toBe(5)
+  expect(surplusFloor(2, 1)).toBe(0.5)
+})
+
+test('a pod that has hardly asked yet may go first, a busy one may not', () => {
+  expect(firstEntitlement(1, 0)).toBe(1)
+  expect(firstEntitlement(1, 1 / 300)).toBe(1)
+  expect(firstEntitlement(1, 1)).toBeCloseTo(0.02)
+})
