@@ -1,9 +1,7 @@
 -- Asks the Grapevine sidecar whether a request may pass. See haproxy.md.
--- haproxy.cfg loads it with the address of the decision API: lua-load-per-thread haproxy.lua HOST:PORT
+-- haproxy.cfg names the address of the decision API: http-request lua.grapevine HOST:PORT
 -- Refuses with the sidecar's own answer. Else leaves in the transaction: grapevine.asked (false: nobody
 -- answered) and the rate-limit headers as grapevine.HEADER, dashes as underscores.
-
-local address = table.pack(...)[1]
 
 -- What the client may not say for itself: HAProxy speaks for it in these.
 local ours = {
@@ -78,7 +76,7 @@ local function question(txn)
   return headers
 end
 
-core.register_action("grapevine", { "http-req" }, function(txn)
+core.register_action("grapevine", { "http-req" }, function(txn, address)
   local answer = core.httpclient():get({
     url = "http://" .. address .. "/v1/auth",
     headers = question(txn),
@@ -108,4 +106,4 @@ core.register_action("grapevine", { "http-req" }, function(txn)
     end
   end
   txn:done(reply)
-end, 0)
+end, 1)

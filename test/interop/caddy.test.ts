@@ -12,6 +12,6 @@ describe.skipIf(caddy === null)('the Caddy recipe', () => {
         args: ['run', '--config', file, '--adapter', 'caddyfile'],
       }),
     },
-    { sidecarDown: 502 },
+    { sidecarDown: 200 },
   )
 })

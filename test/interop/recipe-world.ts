@@ -29,6 +29,7 @@ rules:
   - { name: posts, match: { path: /posts, method: POST }, key: [ip], limit: 1/1h }
   - { name: hosted, match: { path: "/hosted/**" }, key: [host], limit: 2/1h }
   - { name: keyed, match: { path: "/keyed/**" }, key: ["header:x-api-key"], limit: 1/1h }
+  - { name: needy, match: { path: /needy }, key: ["header:x-api-key"], missing: deny, limit: 1/1h }
   - { name: own, match: { path: /own-list }, key: [ip], limit: 100/1h }
 `
 
@@ -71,11 +72,12 @@ export class RecipeWorld {
   readonly seen: { readonly line: string; readonly headers: IncomingHttpHeaders }[] = []
   readonly #server = createServer((message, response) => {
     this.seen.push({ line: `${message.method} ${message.url}`, headers: message.headers })
-    message.resume()
     if (message.url === '/api/own-403') response.statusCode = 403
     if (message.url === '/own-list') response.setHeader('RateLimit', '"app";r=1;t=9')
     response.setHeader('X-App', 'yes')
-    response.end(`app: ${message.method} ${message.url}\n`)
+    let body = ''
+    message.setEncoding('utf8').on('data', chunk => (body += chunk))
+    message.on('end', () => response.end(`app: ${message.method} ${message.url} ${body}\n`))
   })
   #fleet: Fleet | null = null
   #sidecar: SidecarProcess | null = null
@@ -101,7 +103,7 @@ export class RecipeWorld {
     this.#sidecar = await this.#fleet.start({ name: 'beside-the-proxy' })
     this.#port = await freePort()
     const places: Record<string, string> = {
-      '127.0.0.1:8080': `127.0.0.1:${this.#port}`,
+      ':8080': `:${this.#port}`,
       '127.0.0.1:3000': `127.0.0.1:${(this.#server.address() as AddressInfo).port}`,
       '127.0.0.1:7981': this.#sidecar.addresses.api ?? '',
       ...options.replace?.(this.directory),
