@@ -103,7 +103,12 @@ interface Call {
 
 /** The API that KUBECONFIG, else `~/.kube/config`, else the service account of the pod names. */
 export class ClusterApi implements KubeApi {
+  readonly #answerTimeoutMs: number
   #config: Config | null = null
+
+  constructor(options: { readonly answerTimeoutMs?: number } = {}) {
+    this.#answerTimeoutMs = options.answerTimeoutMs ?? answerTimeoutMs
+  }
 
   async namespace(): Promise<string> {
     const config = await this.#access()
@@ -113,12 +118,12 @@ export class ClusterApi implements KubeApi {
 
   async get(path: string, query: KubeQuery, signal?: AbortSignal): Promise<unknown> {
     const call = { method: 'GET', path, query, body: null, signal } as const
-    return await this.#ask({ ...call, timeoutMs: answerTimeoutMs }, readJson)
+    return await this.#ask({ ...call, timeoutMs: this.#answerTimeoutMs }, readJson)
   }
 
   async post(path: string, body: unknown): Promise<unknown> {
     const call = { method: 'POST', path, query: {}, body, signal: undefined } as const
-    return await this.#ask({ ...call, timeoutMs: answerTimeoutMs }, readJson)
+    return await this.#ask({ ...call, timeoutMs: this.#answerTimeoutMs }, readJson)
   }
 
   async lines(stream: LineStream): Promise<void> {
@@ -139,7 +144,7 @@ export class ClusterApi implements KubeApi {
     }
     const stop = () => cancel.abort()
     const cut = setTimeout(giveUp, call.timeoutMs)
-    const headLate = setTimeout(giveUp, Math.min(answerTimeoutMs, call.timeoutMs))
+    const headLate = setTimeout(giveUp, Math.min(this.#answerTimeoutMs, call.timeoutMs))
     call.signal?.addEventListener('abort', stop)
     try {
       const response = await this.#send(call, cancel.signal)
