@@ -97,6 +97,9 @@ export class Fleet {
   }
 }
 
+/** Longest run of a command in a test, in milliseconds; a demo of some seconds on a busy machine. */
+const programTimeoutMs = 50_000
+
 /** Runs the program to its end; for commands and for starts that must fail. */
 export function runProgram(
   args: readonly string[],
@@ -109,11 +112,14 @@ export function runProgram(
   child.stdout.setEncoding('utf8').on('data', chunk => (stdout += chunk))
   child.stderr.setEncoding('utf8').on('data', chunk => (stderr += chunk))
   child.stdin.end(stdin)
+  // A program that hangs fails its test by the missing status, and is not left behind.
+  const killer = setTimeout(() => child.kill('SIGKILL'), programTimeoutMs)
   return new Promise((resolve, reject) => {
     child.once('error', reject)
-    child.once('close', status =>
-      resolve({ status, stdout, stderr, durationMs: performance.now() - startedMs }),
-    )
+    child.once('close', status => {
+      clearTimeout(killer)
+      resolve({ status, stdout, stderr, durationMs: performance.now() - startedMs })
+    })
   })
 }
 

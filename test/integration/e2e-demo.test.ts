@@ -1,4 +1,7 @@
 import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { ensureBuilt, program, runProgram } from '../helpers/sidecars.js'
 import { until } from '../helpers/until.js'
@@ -15,7 +18,10 @@ test('the demo ends by itself with status 0 once the fleet held its limit', asyn
 }, 60_000)
 
 test('sidecars do not outlive a demo that is killed', async () => {
-  const demo = spawn(process.execPath, [program, 'demo', '--pods', '2'])
+  // A killed demo cannot tidy up after itself, so its directory is made inside of one that we remove.
+  const directory = mkdtempSync(join(tmpdir(), 'grapevine-e2e-'))
+  const env = { ...process.env, TMPDIR: directory }
+  const demo = spawn(process.execPath, [program, 'demo', '--pods', '2'], { env })
   let stdout = ''
   demo.stdout.setEncoding('utf8').on('data', chunk => {
     stdout += chunk
@@ -28,6 +34,7 @@ test('sidecars do not outlive a demo that is killed', async () => {
     const answers = await Promise.allSettled(proxies.map(proxy => fetch(proxy)))
     return answers.every(answer => answer.status === 'rejected')
   })
+  rmSync(directory, { recursive: true, force: true })
 }, 60_000)
 
 test('Ctrl-C ends the demo with a summary', async () => {

@@ -62,18 +62,20 @@ export function summary(
   fleet: FleetRow,
   toleranceShare: number,
 ): string[] {
-  const off = deviation(fleet.total.allowed, fleet.ideal)
+  const { total } = fleet
+  const off = deviation(total.allowed, fleet.ideal)
   const held = holds(fleet, toleranceShare)
-  const errors = fleet.total.failed === 0 ? '' : `, ${fleet.total.failed} errors`
+  const errors = total.failed === 0 ? '' : `, ${total.failed} errors`
   return [
     `summary after ${fleet.elapsedS} s`,
     ...textTable(podColumns, pods),
     '',
-    `offered ${fleet.total.offered}, allowed ${fleet.total.allowed}, denied ${fleet.total.denied}${errors}`,
+    `offered ${total.offered}, allowed ${total.allowed}, denied ${total.denied}${errors}`,
     `one bucket of ${fleet.limitPerS}/s, burst ${fleet.burst}, would have allowed ${fleet.ideal}`,
     held
       ? `the fleet held its limit: ${percent(off)}, within ${toleranceShare * 100} %`
-      : `the fleet did NOT hold its limit: ${percent(off)}${errors}, allowed are ±${toleranceShare * 100} %`,
+      : `the fleet did NOT hold its limit: ${percent(off)}${errors}, ` +
+        `allowed are ±${toleranceShare * 100} %`,
   ]
 }
 
