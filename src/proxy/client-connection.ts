@@ -13,15 +13,19 @@ import { peerText } from '../http/client-address.js'
 import { canonicalIp } from '../limiter/cidr.js'
 import { pause } from './client-pause.js'
 import type { ProxyContext } from './context.js'
+import type { Denial } from './denial-memo.js'
 import { Exchange } from './exchange.js'
 import { type MessageHead, MessageParser } from './llhttp.js'
 import { answerText, type LocalAnswer, problemAnswer } from './local-answer.js'
+import { Outbox } from './outbox.js'
 import { type CheckedRequest, checkRequest } from './request-check.js'
 
 type Mode = 'http' | 'tunnel' | 'linger' | 'closed'
 
 export class ClientConnection {
   readonly socket: Socket
+  /** The way to write to the socket. */
+  readonly outbox: Outbox
   readonly context: ProxyContext
   /** The peer's address, canonical, or `unix`. */
   readonly peer: string
@@ -43,6 +47,7 @@ export class ClientConnection {
 
   constructor(socket: Socket, context: ProxyContext, onClosed: (client: ClientConnection) => void) {
     this.socket = socket
+    this.outbox = new Outbox(socket)
     this.context = context
     this.#onClosed = onClosed
     const peer = peerText(socket.remoteAddress)
@@ -98,19 +103,21 @@ export class ClientConnection {
     const parser = this.#parser
     let at = 0
     while (at < chunk.length && this.#mode === 'http') {
-      if (!parser.started) {
+      const fresh = !parser.started
+      if (fresh) {
         if (this.#exchange || this.socket.writableNeedDrain) {
           this.#rest = chunk.subarray(at)
           this.setPause(pause.pipeline, true)
           break
         }
-        this.setDeadline(this.context.timeouts.requestHeadMs)
       }
       at = parser.feed(chunk, at)
       if (parser.error !== null) {
         this.#parseFailed()
         return
       }
+      // The time for a head counts from its first byte, not from its latest.
+      if (fresh && !parser.head) this.setDeadline(this.context.timeouts.requestHeadMs)
       if (parser.headFresh && parser.head) this.#begin(parser.head)
       // Refused: what follows on this connection is not looked at any more.
       if (this.#mode !== 'http') return
@@ -190,20 +197,25 @@ export class ClientConnection {
    * client wants otherwise, or more of its body would have to be read than is worth it.
    */
   answer(answer: LocalAnswer, mayKeep = true): void {
+    const wallMs = this.context.ports.engine.wallMs()
+    this.answerText(
+      answer.status,
+      { text: (connection, toHead) => answerText(answer, connection, toHead, wallMs) },
+      mayKeep,
+    )
+  }
+
+  /** As `answer`, with a text that may be there already. */
+  answerText(status: number, answer: Pick<Denial, 'text'>, mayKeep = true): void {
     const request = this.#request
     this.#exchange = null
-    this.setPause(pause.upstream | pause.hold, false)
+    if (this.#pauses !== 0) this.setPause(pause.upstream | pause.hold, false)
     const keep = mayKeep && request !== null && this.#canKeep(request)
     const connection = keep ? this.keepWord(request) : 'close'
-    const toHead = request?.method === 'HEAD'
-    const wallMs = this.context.ports.engine.wallMs()
-    this.context.counters.countStatus(answer.status)
-    this.socket.write(answerText(answer, connection, toHead, wallMs), 'latin1')
-    if (!keep) {
-      this.endAndLinger()
-      return
-    }
-    this.#afterResponse()
+    this.context.counters.countStatus(status)
+    this.outbox.send(answer.text(connection, request?.method === 'HEAD'), null, '')
+    if (keep) this.#afterResponse()
+    else this.endAndLinger()
   }
 
   /** How an answer tells the client that the connection stays. */
@@ -271,16 +283,18 @@ export class ClientConnection {
     this.#discardedBytes = 0
     this.#exchange = null
     this.setDeadline(this.context.timeouts.bodyIdleMs)
-    this.socket.end()
+    this.outbox.end()
     this.setPause(pause.upstream | pause.hold | pause.pipeline, false)
   }
 
   destroy(): void {
+    this.outbox.drop()
     this.socket.destroy()
   }
 
   /** Ends a response that cannot be finished. `reset`: an orderly close would make it look whole. */
   cut(reset: boolean): void {
+    this.outbox.flush()
     if (reset) this.socket.resetAndDestroy()
     else this.socket.destroy()
   }

@@ -1,4 +1,5 @@
 /** What all connections of one proxy share. */
+import type { DenialMemo } from './denial-memo.js'
 import type { ProxyLimits, ProxyOptions, ProxyPorts, ProxyTimeouts } from './options.js'
 import type { ProxyCounters } from './proxy-stats.js'
 import type { UpstreamPool } from './upstream-pool.js'
@@ -10,6 +11,7 @@ export interface ProxyContext {
   readonly limits: ProxyLimits
   readonly pool: UpstreamPool
   readonly counters: ProxyCounters
+  readonly denials: DenialMemo
   /** The Host of requests that came without one. */
   readonly upstreamHost: string
   /** Each response asks its client to close the connection. */

@@ -25,12 +25,12 @@ import {
   upstreamRequestHead,
 } from './heads.js'
 import type { MessageHead } from './llhttp.js'
-import { denial, type LocalAnswer, limitFields, problemAnswer } from './local-answer.js'
+import { type LocalAnswer, limitFields, problemAnswer } from './local-answer.js'
+import { chunkStart } from './outbox.js'
 import type { UpstreamError } from './proxy-stats.js'
 import type { CheckedRequest } from './request-check.js'
 import { failureAnswer, hintedIdleMs } from './upstream-failure.js'
 import type { UpstreamConnection, UpstreamUser } from './upstream-pool.js'
-import { chunkStart, writeParts } from './write-parts.js'
 
 type Phase = 'deciding' | 'delayed' | 'queued' | 'waiting' | 'responding' | 'tunnel' | 'over'
 
@@ -118,7 +118,9 @@ export class Exchange implements UpstreamUser {
     const decision = ports.engine.decide(facts, 'proxy')
     this.#settlement = decision.settlement
     if (!decision.allowed) {
-      this.#answer(denial(decision, options, ports))
+      const denied = this.#client.context.denials.get(decision)
+      this.#over(denied.status, false)
+      this.#client.answerText(denied.status, denied)
       return
     }
     if (decision.rule !== null) {
@@ -142,8 +144,8 @@ export class Exchange implements UpstreamUser {
 
   /** Goes for a connection; `fresh`: for one that has carried nothing yet. */
   #proceed(fresh: boolean): void {
-    const { context, socket, peer, trusted } = this.#client
-    if (this.#request.expectsContinue) socket.write('HTTP/1.1 100 Continue\r\n\r\n', 'latin1')
+    const { context, outbox, peer, trusted } = this.#client
+    if (this.#request.expectsContinue) outbox.send('HTTP/1.1 100 Continue\r\n\r\n', null, '')
     this.#unsentHead = upstreamRequestHead(this.#request, {
       peer,
       trusted,
@@ -165,7 +167,8 @@ export class Exchange implements UpstreamUser {
     this.#connection = connection
     this.#phase = 'waiting'
     connection.parser.bodiless = this.#request.method === 'HEAD'
-    this.#touch()
+    // Otherwise the end of the request is near and sets the deadline.
+    if (this.#requestComplete || this.#request.bodyBytes !== 0) this.#touch()
     this.#client.setPause(pause.hold, false)
   }
 
@@ -211,7 +214,7 @@ export class Exchange implements UpstreamUser {
       before += chunkStart(body.length)
       after = '\r\n'
     } else if (chunked && this.#requestComplete) after = lastChunk(this.#heldTrailers)
-    const room = writeParts(connection.socket, before, body, after)
+    const room = connection.outbox.send(before, body, after)
     if (!room && !this.#requestComplete) this.#client.setPause(pause.upstream, true)
     if (body) this.#touch()
   }
@@ -226,7 +229,7 @@ export class Exchange implements UpstreamUser {
     if (connection === null) return
     if (this.#phase === 'tunnel') {
       this.#client.setDeadline(this.#client.context.timeouts.tunnelIdleMs)
-      if (!this.#client.socket.write(chunk)) connection.socket.pause()
+      if (!this.#client.outbox.send('', chunk, '')) connection.socket.pause()
       return
     }
     const { parser } = connection
@@ -264,7 +267,7 @@ export class Exchange implements UpstreamUser {
     if (head.status >= 100 && head.status < 200) {
       // We have said 100 ourselves if the client asked for it.
       if (head.status !== 100 && this.#request.head.minor > 0) {
-        this.#client.socket.write(interimHead(head), 'latin1')
+        this.#client.outbox.send(interimHead(head), null, '')
       }
       return true
     }
@@ -296,7 +299,7 @@ export class Exchange implements UpstreamUser {
       if (trailers) after += lastChunk(trailers)
     }
     if (before === '' && after === '' && body === null) return
-    const room = writeParts(this.#client.socket, before, body, after)
+    const room = this.#client.outbox.send(before, body, after)
     if (!room && trailers === null) this.#connection?.socket.pause()
   }
 
@@ -304,7 +307,7 @@ export class Exchange implements UpstreamUser {
     const connection = this.#connection
     if (connection === null) return
     if (this.#phase === 'tunnel') {
-      this.#client.socket.end()
+      this.#client.outbox.end()
       return
     }
     const { parser } = connection
@@ -441,23 +444,23 @@ export class Exchange implements UpstreamUser {
   }
 
   #openTunnel(connection: UpstreamConnection, head: MessageHead, early: Buffer): void {
-    const { socket, context } = this.#client
+    const { outbox, context } = this.#client
     this.#phase = 'tunnel'
     context.counters.tunnels++
     this.#client.setDeadline(context.timeouts.tunnelIdleMs)
-    writeParts(socket, switchingHead(head, this.#limits), early.length > 0 ? early : null, '')
+    outbox.send(switchingHead(head, this.#limits), early.length > 0 ? early : null, '')
     const rest = this.#client.becomeTunnel()
-    if (rest) connection.socket.write(rest)
+    if (rest) connection.outbox.send('', rest, '')
   }
 
   tunnelData(chunk: Buffer): void {
     this.#client.setDeadline(this.#client.context.timeouts.tunnelIdleMs)
-    if (this.#connection && !this.#connection.socket.write(chunk)) this.#client.socket.pause()
+    if (this.#connection?.outbox.send('', chunk, '') === false) this.#client.socket.pause()
   }
 
   /** The client has ended its side of a tunnel. */
   tunnelEnd(): void {
-    this.#connection?.socket.end()
+    this.#connection?.outbox.end()
   }
 
   #touch(): void {

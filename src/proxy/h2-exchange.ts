@@ -150,7 +150,10 @@ export class H2Exchange {
   /** gRPC callers read a status of their own; the numbers are the same. */
   #deny(decision: Decision): void {
     const { ports, options } = this.#context
-    const answer = denial(decision, options, ports)
+    const onExceeded =
+      decision.rule === null ? undefined : ports.engine.rule(decision.rule)?.onExceeded
+    const wallMs = ports.engine.wallMs()
+    const answer = denial(decision, onExceeded, options, wallMs, ports.random)
     if (!isGrpc(this.#headers)) {
       this.#answer(answer)
       return

@@ -29,6 +29,8 @@ export const field = {
 export type Field = (typeof field)[keyof typeof field]
 
 export interface HeaderName {
+  /** As it was sent, in a string of its own. */
+  readonly spelling: string
   readonly lower: string
   readonly field: Field
 }
@@ -69,19 +71,43 @@ const kept = new Map<string, HeaderName>()
 export function headerName(name: string): HeaderName {
   const known = kept.get(name)
   if (known !== undefined) return known
-  const lower = name.toLowerCase()
+  // A piece of a head keeps the whole head alive: what is kept is a copy of its own.
+  const spelling = Buffer.from(name, 'latin1').toString('latin1')
+  const lower = spelling.toLowerCase()
   // Application servers of the CGI kind read X_Forwarded_For as X-Forwarded-For.
-  const dashed = lower.includes('_') ? special.get(lower.replaceAll('_', '-')) : undefined
+  const disguised = lower.includes('_') && special.has(lower.replaceAll('_', '-'))
   const made = {
+    spelling,
     lower,
-    field: dashed === undefined ? (special.get(lower) ?? field.pass) : field.drop,
+    field: disguised ? field.drop : (special.get(lower) ?? field.pass),
   }
-  if (kept.size < keptMax && name.length <= 64) {
-    // A piece of a head keeps the whole head alive: store a copy of its own.
-    const copy = Buffer.from(name, 'latin1').toString('latin1')
-    kept.set(copy, { lower: Buffer.from(lower, 'latin1').toString('latin1'), field: made.field })
-  }
+  if (kept.size < keptMax && name.length <= 64) kept.set(spelling, made)
   return made
+}
+
+/**
+ * The names that stood at each position in the last message: messages of one kind resemble each
+ * other, and comparing with the last one is cheaper than looking up.
+ */
+export class NameMemo {
+  readonly #raw: string[] = []
+  readonly #known: HeaderName[] = []
+
+  /** The meanings of the names in a flat list of names and values. */
+  namesOf(headers: readonly string[]): HeaderName[] {
+    const names: HeaderName[] = []
+    for (let index = 0; index < headers.length; index += 2) {
+      const name = headers[index] as string
+      const position = index >> 1
+      if (this.#raw[position] !== name) {
+        const known = headerName(name)
+        this.#known[position] = known
+        this.#raw[position] = known.spelling
+      }
+      names.push(this.#known[position] as HeaderName)
+    }
+    return names
+  }
 }
 
 const trailerFields = new Set([

@@ -3,7 +3,14 @@
  * Framing fields are always its own, never copied; fields of one hop stay behind. Pure.
  */
 import { mergeRateLimitHeaders } from '../http/rate-limit-headers.js'
-import { field, headerName, mayTrail, namedByConnection } from './header-names.js'
+import {
+  field,
+  type HeaderName,
+  headerName,
+  mayTrail,
+  NameMemo,
+  namedByConnection,
+} from './header-names.js'
 import type { MessageHead } from './llhttp.js'
 import type { CheckedRequest } from './request-check.js'
 
@@ -19,21 +26,20 @@ export interface Forwarding {
 
 /** Start line and fields of the request for the upstream, blank line included. */
 export function upstreamRequestHead(request: CheckedRequest, from: Forwarding): string {
-  const { head, hopFields } = request
+  const { head, names, hopFields } = request
   const { headers } = head
   const host = request.host ?? from.upstreamHost
   let text = `${request.method} ${request.target} HTTP/1.1\r\nHost: ${host}\r\n`
   let trailer = ''
   for (let index = 0; index < headers.length; index += 2) {
-    const name = headers[index] as string
-    const known = headerName(name)
+    const known = names[index >> 1] as HeaderName
     if (known.field !== field.pass) {
       if (known.field === field.claim && !from.trusted) continue
       if (known.field === field.trailer) trailer += `Trailer: ${headers[index + 1]}\r\n`
       if (known.field !== field.claim && known.field !== field.limitRemaining) continue
     }
     if (hopFields?.includes(known.lower)) continue
-    text += `${name}: ${headers[index + 1]}\r\n`
+    text += `${known.spelling}: ${headers[index + 1]}\r\n`
   }
   return text + forwardedFields(request, from, host) + hopLines(request, trailer)
 }
@@ -68,6 +74,7 @@ export type ResponseFraming = 'none' | 'length' | 'chunked' | 'close'
 /** What the proxy knows of an upstream's response head that it accepted. */
 export interface CheckedResponse {
   readonly head: MessageHead
+  readonly names: readonly HeaderName[]
   /** How the upstream marks the end. `none`: no body whatever the head says. */
   readonly framing: ResponseFraming
   /** Content-Length as sent, or null. */
@@ -79,6 +86,8 @@ export interface CheckedResponse {
   readonly limitsItself: boolean
 }
 
+const memo = new NameMemo()
+
 /** Judges a final response head; null when its framing is not sound. */
 export function checkResponse(head: MessageHead, toHead: boolean): CheckedResponse | null {
   let length: string | null = null
@@ -86,10 +95,11 @@ export function checkResponse(head: MessageHead, toHead: boolean): CheckedRespon
   let hopFields: string[] | null = null
   let keepAliveSeconds: number | null = null
   let limitsItself = false
-  for (let index = 0; index < head.headers.length; index += 2) {
-    const kind = headerName(head.headers[index] as string).field
+  const names = memo.namesOf(head.headers)
+  for (let index = 0; index < names.length; index++) {
+    const kind = (names[index] as HeaderName).field
     if (kind === field.pass) continue
-    const value = head.headers[index + 1] as string
+    const value = head.headers[2 * index + 1] as string
     if (kind === field.contentLength) length = value
     else if (kind === field.transferEncoding)
       coding = coding === null ? value : `${coding},${value}`
@@ -104,7 +114,7 @@ export function checkResponse(head: MessageHead, toHead: boolean): CheckedRespon
   if (head.status < 200 || head.status > 999) return null
   const bodiless = toHead || head.status === 204 || head.status === 304
   const framing = bodiless ? 'none' : coding ? 'chunked' : length !== null ? 'length' : 'close'
-  return { head, framing, length, hopFields, keepAliveSeconds, limitsItself }
+  return { head, names, framing, length, hopFields, keepAliveSeconds, limitsItself }
 }
 
 function secondsOf(keepAlive: string): number | null {
@@ -144,12 +154,12 @@ export function clientResponseHead(
   let text = `HTTP/1.1 ${head.status} ${head.text}\r\n`
   const merge = response.limitsItself && limits.pairs.length > 0
   const headers = merge ? mergeRateLimitHeaders(head.headers, limits.pairs) : head.headers
+  const names = merge ? memo.namesOf(headers) : response.names
   for (let index = 0; index < headers.length; index += 2) {
-    const name = headers[index] as string
-    const known = headerName(name)
+    const known = names[index >> 1] as HeaderName
     if (known.field !== field.pass && !passesBack(known.field, framing)) continue
     if (hopFields?.includes(known.lower)) continue
-    text += `${name}: ${headers[index + 1]}\r\n`
+    text += `${known.spelling}: ${headers[index + 1]}\r\n`
   }
   if (!merge) text += limits.lines
   if (framing === 'chunked') text += 'Transfer-Encoding: chunked\r\n'

@@ -3,8 +3,10 @@ import { STATUS_CODES } from 'node:http'
 import { denialAnswer, problemBody, problemType } from '../http/problem.js'
 import { appendRateLimitHeaders } from '../http/rate-limit-headers.js'
 import type { Decision } from '../limiter/decision.js'
+import type { OnExceededSpec } from '../limiter/rule.js'
+import type { Random } from '../ports.js'
 import type { RateLimitFields } from './heads.js'
-import type { ProxyOptions, ProxyPorts } from './options.js'
+import type { ProxyOptions } from './options.js'
 
 export interface LocalAnswer {
   readonly status: number
@@ -27,12 +29,16 @@ export function problemAnswer(
 }
 
 /** The answer to a request that a rule or a list denied, with the rate-limit fields. */
-export function denial(decision: Decision, options: ProxyOptions, ports: ProxyPorts): LocalAnswer {
-  const { engine, random } = ports
-  const onExceeded = decision.rule === null ? undefined : engine.rule(decision.rule)?.onExceeded
+export function denial(
+  decision: Decision,
+  onExceeded: OnExceededSpec | undefined,
+  options: ProxyOptions,
+  wallMs: number,
+  random: Random,
+): LocalAnswer {
   const answer = denialAnswer(decision, onExceeded, random)
   const headers = [...answer.headers]
-  appendRateLimitHeaders(headers, decision, options.headers, engine.wallMs(), answer.retrySeconds)
+  appendRateLimitHeaders(headers, decision, options.headers, wallMs, answer.retrySeconds)
   return { status: answer.status, headers, body: answer.body }
 }
 

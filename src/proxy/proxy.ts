@@ -7,6 +7,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Address } from '../vocabulary.js'
 import { ClientConnection } from './client-connection.js'
 import type { ProxyContext } from './context.js'
+import { DenialMemo } from './denial-memo.js'
 import { H2Front } from './h2-front.js'
 import { H2Sessions } from './h2-sessions.js'
 import { defaultLimits, defaultTimeouts, type ProxyOptions, type ProxyPorts } from './options.js'
@@ -41,6 +42,7 @@ export class ReverseProxy {
         monotonicMs: ports.monotonicMs,
       }),
       counters: new ProxyCounters(),
+      denials: new DenialMemo(options, ports),
       upstreamHost: upstream.kind === 'unix' ? 'localhost' : hostOf(upstream.host, upstream.port),
       draining: false,
       closing: false,

@@ -2,7 +2,7 @@
  * Whether a well-formed request head may be forwarded, and how its message is framed. Whatever two
  * servers could read differently is refused here (RFC 9112 §3.2, §6.3, §11.2). Pure.
  */
-import { field, headerName, namedByConnection } from './header-names.js'
+import { field, type HeaderName, NameMemo, namedByConnection } from './header-names.js'
 import type { MessageHead } from './llhttp.js'
 
 /** A refusal before any rule was asked. */
@@ -15,6 +15,8 @@ export interface Refusal {
 /** What the proxy knows of a request whose head it accepted. */
 export interface CheckedRequest {
   readonly head: MessageHead
+  /** The meanings of the header names, in their order. */
+  readonly names: readonly HeaderName[]
   readonly method: string
   /** Origin form, or `*`. */
   readonly target: string
@@ -57,6 +59,8 @@ function isHost(value: string): boolean {
   return true
 }
 
+const memo = new NameMemo()
+
 /** One pass over the fields: what they say about framing, this hop, and the client. */
 class Fields {
   hosts = 0
@@ -73,10 +77,13 @@ class Fields {
   forwardedProto: string | undefined
   forwardedHost: string | undefined
 
+  readonly names: readonly HeaderName[]
+
   constructor(headers: readonly string[]) {
-    for (let index = 0; index < headers.length; index += 2) {
-      const kind = headerName(headers[index] as string).field
-      if (kind !== field.pass) this.#take(kind, headers[index + 1] as string)
+    this.names = memo.namesOf(headers)
+    for (let index = 0; index < this.names.length; index++) {
+      const kind = (this.names[index] as HeaderName).field
+      if (kind !== field.pass) this.#take(kind, headers[2 * index + 1] as string)
     }
   }
 
@@ -167,6 +174,7 @@ function checkFraming(head: MessageHead, fields: Fields, target: string): Reques
   if (upgrade !== null && bodyBytes !== 0) return bad('An upgrade has no body.')
   const request: CheckedRequest = {
     head,
+    names: fields.names,
     method: head.method,
     target,
     host: fields.host,

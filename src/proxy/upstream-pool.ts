@@ -6,6 +6,7 @@
 import { connect, type Socket } from 'node:net'
 import { MessageParser } from './llhttp.js'
 import type { ProxyLimits, ProxyTimeouts, UpstreamTarget } from './options.js'
+import { Outbox } from './outbox.js'
 import type { UpstreamError } from './proxy-stats.js'
 
 /** Whoever has a connection for the time of one exchange. */
@@ -22,6 +23,8 @@ export interface UpstreamUser {
 
 export class UpstreamConnection {
   readonly socket: Socket
+  /** The way to write to the socket. */
+  readonly outbox: Outbox
   readonly parser: MessageParser
   readonly #pool: UpstreamPool
   user: UpstreamUser | null = null
@@ -42,6 +45,7 @@ export class UpstreamConnection {
         ? { path: target.path, allowHalfOpen: true }
         : { host: target.host, port: target.port, noDelay: true, allowHalfOpen: true },
     )
+    this.outbox = new Outbox(this.socket)
     this.socket.on('connect', () => {
       this.connected = true
       if (this.user) this.deadlineMs = Number.POSITIVE_INFINITY
@@ -58,6 +62,7 @@ export class UpstreamConnection {
   /** Closes at once; the user is not told. */
   destroy(): void {
     this.user = null
+    this.outbox.drop()
     this.socket.destroy()
     this.#lost()
   }
@@ -65,6 +70,7 @@ export class UpstreamConnection {
   /** Closes at once and tells the user why. */
   fail(reason: UpstreamError): void {
     this.#error = reason
+    this.outbox.drop()
     this.socket.destroy()
     this.#lost()
   }
