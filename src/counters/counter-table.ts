@@ -314,6 +314,9 @@ export class CounterTable {
               nowMs: monotonicMs,
             })
       slots.level[slot] = bucketTat(carried, monotonicMs, slots.periodMs[slot] as number)
+    } else if (slots.family[slot] === logFamily) {
+      // Moments are cut into other slices now: all of them are told again.
+      slots.sentAt[slot] = Number.NEGATIVE_INFINITY
     } else if (before.clock !== null && after.clock !== null) {
       const moved =
         before.clock.lengthMs !== after.clock.lengthMs ||

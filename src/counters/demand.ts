@@ -66,7 +66,7 @@ export class Demand {
     const surge = this.#slots.surge[slot] as number
     if (surge === 0) return 0
     const age = monotonicMs - (this.#slots.surgeAt[slot] as number)
-    return age > 10 * surgeTauMs ? 0 : surge * Math.exp(-age / surgeTauMs)
+    return age > 10 * surgeTauMs ? 0 : surge * decay(age / surgeTauMs)
   }
 
   /** What of a pod's demand counts. A gauge has no rate and knows no such bound. */
@@ -98,5 +98,10 @@ export class Demand {
 export function faded(ageMs: number, holdMs: number): number {
   const quietMs = ageMs - holdMs
   if (quietMs <= 0) return 1
-  return quietMs > 12 * demandTauMs ? 0 : Math.exp(-quietMs / demandTauMs)
+  return quietMs > 12 * demandTauMs ? 0 : decay(quietMs / demandTauMs)
+}
+
+/** exp(-x) for x >= 0, by its series (error below 1e-5) where that is several times quicker. */
+function decay(x: number): number {
+  return x < 0.1 ? 1 - x * (1 - x * (0.5 - x / 6)) : Math.exp(-x)
 }

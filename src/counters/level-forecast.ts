@@ -26,7 +26,7 @@ export function levelWaitMs(
   if (family === gaugeFamily) return gaugeWaitMs
   if (family === logFamily) return logWaitMs(table, slot, used + units - capacity, wallMs)
   const clock = levels.clock(slot)
-  const leftMs = clock.endMs(wallMs) - wallMs
+  const leftMs = windowLeftMs(table, slot, wallMs)
   if (family === fixedFamily) return leftMs
   const present = levels.ownUsage(slot) + (slots.othersUsed[slot] as number)
   const reserved = slots.reserved[slot] as number
@@ -36,6 +36,13 @@ export function levelWaitMs(
     { previous, present, limit: capacity - reserved, elapsedMs: lengthMs - leftMs, lengthMs },
     units,
   )
+}
+
+/** Until the window that is counted in ends; after a clock went back a little that is the next one. */
+function windowLeftMs(table: CounterTable, slot: number, wallMs: number): number {
+  const clock = table.levels.clock(slot)
+  const isAhead = (table.slots.level[slot] as number) > clock.idAt(wallMs)
+  return clock.endMs(wallMs) - wallMs + (isAhead ? clock.lengthMs : 0)
 }
 
 /** Until two weighted windows leave room for `units`, milliseconds; > 0. */
@@ -112,7 +119,7 @@ export function levelResetMs(
     return Math.max(0, ownMs, othersMs)
   }
   const clock = levels.clock(slot)
-  const leftMs = clock.endMs(wallMs) - wallMs
+  const leftMs = windowLeftMs(table, slot, wallMs)
   if (family === fixedFamily) return leftMs
   const present = levels.ownUsage(slot) + (slots.othersUsed[slot] as number)
   if (present > 0) return leftMs + periodMs

@@ -17,6 +17,9 @@ const ownLogNodesMin = 256
 /** A bucket that was full for so long is taken to be full for everybody: news takes less time. */
 const untouchedMs = 1000
 
+/** A wall clock is slewed by less than this between two requests; more is a step. */
+const clockStepMs = 1000
+
 export class Levels {
   readonly #slots: SlotColumns
   readonly #entries: OriginEntries
@@ -50,7 +53,13 @@ export class Levels {
     const slots = this.#slots
     const family = slots.family[slot] as number
     if (family === bucketFamily) {
-      return bucketUsed(slots.level[slot] as number, monotonicMs, slots.periodMs[slot] as number)
+      const unitMs = slots.periodMs[slot] as number
+      const used = bucketUsed(slots.level[slot] as number, monotonicMs, unitMs)
+      const usedMax = 2 * (slots.capacity[slot] as number)
+      if (used <= usedMax) return used
+      // More than a debt can be: the clock went back, or the limit fell. Neither may shut for long.
+      slots.level[slot] = monotonicMs + usedMax * unitMs
+      return usedMax
     }
     if (family === gaugeFamily) return Math.max(0, this.#present(slot))
     if (family === logFamily) {
@@ -195,10 +204,32 @@ export class Levels {
     return mark === id + 1 ? (entries.tail[entry] as number) : 0
   }
 
+  /**
+   * A wall clock that was set back would keep a log's moments for as long as it went back. The own ones
+   * move with it, the newest to now; other pods' slices are dropped, their next news brings them again.
+   */
+  #followClock(slot: number, lengthMs: number, wallMs: number): void {
+    const slots = this.#slots
+    const slices = this.#slices
+    const own = slots.ownLog[slot] as number
+    const aheadMs = own < 0 ? 0 : (slices.time[own] as number) - wallMs
+    if (aheadMs > clockStepMs) slices.shift(own, -aheadMs)
+    const others = slots.othersLog[slot] as number
+    if (others < 0 || (slices.time[others] as number) <= wallMs + lengthMs + clockStepMs) return
+    slots.othersLog[slot] = slices.dropUntil(others, Number.POSITIVE_INFINITY)
+    slots.othersUsed[slot] = 0
+    const entries = this.#entries
+    let entry = slots.firstEntry[slot] as number
+    for (; entry >= 0; entry = entries.next[entry] as number) {
+      entries.log[entry] = slices.dropUntil(entries.log[entry] as number, Number.POSITIVE_INFINITY)
+    }
+  }
+
   #dropOld(slot: number, wallMs: number): void {
     const slots = this.#slots
     const slices = this.#slices
     const length = slots.periodMs[slot] as number
+    this.#followClock(slot, length, wallMs)
     const own = slots.ownLog[slot] as number
     if (own >= 0 && (slices.time[slices.first(own)] as number) <= wallMs - length) {
       slots.ownLog[slot] = slices.dropUntil(own, wallMs - length)

@@ -217,7 +217,11 @@ export class EntryMerger {
   #mergeLog(slot: number, entry: number, wire: WireEntry, wallMs: number): boolean {
     const { entries, slots, slices } = this.#table
     const periodMs = slots.periodMs[slot] as number
-    if (wire.epoch > (entries.epoch[entry] as number)) {
+    const isLater = wire.epoch > (entries.epoch[entry] as number)
+    // Under another window length the same moments stand in other slices.
+    const isRecut = entries.mark[entry] !== wire.mark && (entries.epoch[entry] as number) > 0
+    if (isLater || isRecut) this.#forgetLog(slot, entry)
+    if (isLater) {
       entries.consumed[entry] = 0
       entries.returned[entry] = 0
     }
@@ -241,5 +245,22 @@ export class EntryMerger {
     entries.log[entry] = list
     entries.mark[entry] = wire.mark
     return grew
+  }
+
+  /** Takes an origin's slices out of the sum again. */
+  #forgetLog(slot: number, entry: number): void {
+    const { entries, slots, slices } = this.#table
+    const list = entries.log[entry] as number
+    if (list < 0) return
+    let node = slices.first(list)
+    for (;;) {
+      const time = slices.time[node] as number
+      const net = -slices.net(node)
+      slots.othersLog[slot] = slices.change(slots.othersLog[slot] as number, time, net)
+      slots.othersUsed[slot] = (slots.othersUsed[slot] as number) + slices.gained
+      if (node === list) break
+      node = slices.next[node] as number
+    }
+    entries.log[entry] = slices.dropUntil(list, Number.POSITIVE_INFINITY)
   }
 }

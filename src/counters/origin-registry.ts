@@ -43,7 +43,10 @@ export class OriginRegistry {
     this.entries[number] = 0
     this.backAt[number] = Number.NEGATIVE_INFINITY
     let row = this.#numbers.get(hi)
-    if (row === undefined) this.#numbers.set(hi, (row = new Map()))
+    if (row === undefined) {
+      row = new Map()
+      this.#numbers.set(hi, row)
+    }
     row.set(lo, number)
     return number
   }

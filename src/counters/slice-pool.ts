@@ -147,6 +147,16 @@ export class SlicePool {
     }
   }
 
+  /** Moves every node of a list in time. */
+  shift(list: number, byMs: number): void {
+    if (list < 0) return
+    let node = list
+    do {
+      this.time[node] = (this.time[node] as number) + byMs
+      node = this.next[node] as number
+    } while (node !== list)
+  }
+
   #raiseNode(list: number, node: number, added: number, returned: number): number {
     const before = this.net(node)
     if (added > (this.added[node] as number)) this.added[node] = added

@@ -19,7 +19,7 @@ import { KeySketch } from './key-sketch.js'
 import { type CounterView, KeyViews } from './key-views.js'
 import { createMatchResult, type MatchResult } from './match-result.js'
 import type { RequestFacts } from './request-facts.js'
-import type { RuleSet } from './rule.js'
+import type { LimitSpec, RuleSet } from './rule.js'
 import { RuleMatcher } from './rule-matcher.js'
 import { RulePlan } from './rule-plan.js'
 import { closeSettlement, OpenSettlement } from './settlement.js'
@@ -101,7 +101,6 @@ export class Limiter {
   setRules(rules: RuleSet, _monotonicMs: number, _wallMs: number): void {
     const matcher = new RuleMatcher(rules)
     const places = Math.max(1, rules.rules.length)
-    this.#plans = rules.rules.map(spec => new RulePlan(spec, this.store))
     this.#matcher = matcher
     this.#match = createMatchResult(places)
     this.#evaluation = this.#newEvaluation(places)
@@ -110,6 +109,9 @@ export class Limiter {
     for (const { name } of rules.rules)
       counts.set(name, this.#counts.get(name) ?? new DecisionCounts())
     this.#counts = counts
+    this.#plans = rules.rules.map(spec => {
+      return new RulePlan(spec, this.store, counts.get(spec.name) as DecisionCounts)
+    })
   }
 
   decide(
@@ -149,11 +151,24 @@ export class Limiter {
   ): Decision | null {
     const index = this.#rules.rules.findIndex(spec => spec.name === rule)
     if (index < 0) return null
-    const plan = this.#plans[index] as RulePlan
-    const limit = plan.limit(this.#matcher.limitOf(index, key))
+    const limit = this.#matcher.limitOf(index, key)
     const text = this.#matcher.keyOf(index, key)
+    return this.decideKnown(index, limit, text, cost, via, monotonicMs, wallMs)
+  }
+
+  /** The decision alone, for a rule, limit and canonical key text that were found already. */
+  decideKnown(
+    index: number,
+    limit: LimitSpec | null,
+    key: string,
+    cost: number,
+    via: DecisionInterface,
+    monotonicMs: number,
+    wallMs: number,
+  ): Decision {
+    const plan = this.#plans[index] as RulePlan
     this.#evaluation.count = 0
-    this.#evaluation.add(plan, limit, text, cost, false, monotonicMs, wallMs)
+    this.#evaluation.add(plan, plan.limit(limit), key, cost, false, monotonicMs, wallMs)
     return this.#conclude(via, monotonicMs, wallMs)
   }
 
@@ -161,8 +176,7 @@ export class Limiter {
   #conclude(via: DecisionInterface, monotonicMs: number, wallMs: number): Decision {
     const evaluation = this.#evaluation
     const decision = this.#decision
-    this.#violated.length = 0
-    this.#shadowViolated.length = 0
+    this.#forgetNames()
     let settles = false
     for (let place = 0; place < evaluation.count; place++) {
       const plan = evaluation.plans[place] as RulePlan
@@ -242,8 +256,7 @@ export class Limiter {
 
   #plain(reason: DecisionReason, allowed: boolean): Decision {
     const decision = this.#decision
-    this.#violated.length = 0
-    this.#shadowViolated.length = 0
+    this.#forgetNames()
     this.#copyPlain()
     decision.allowed = allowed
     decision.reason = reason
@@ -252,12 +265,17 @@ export class Limiter {
     return decision
   }
 
+  /** Setting the length of an empty list costs as much as half a decision. */
+  #forgetNames(): void {
+    if (this.#violated.length > 0) this.#violated.length = 0
+    if (this.#shadowViolated.length > 0) this.#shadowViolated.length = 0
+  }
+
   #countAll(passes: boolean, via: DecisionInterface): void {
     const evaluation = this.#evaluation
     for (let place = 0; place < evaluation.count; place++) {
       const plan = evaluation.plans[place] as RulePlan
-      const counts = this.#counts.get(plan.spec.name)
-      if (counts === undefined) continue
+      const { counts } = plan
       if (evaluation.admitted[place] === 0) {
         counts.count(plan.enforces ? resultDenied : resultShadowDenied, via)
       } else if (passes) {

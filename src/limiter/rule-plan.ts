@@ -1,6 +1,7 @@
 /** A rule made ready for decisions: its counter identity and the shapes of its limits, worked out once. */
 import { WindowClock } from '../lib/window-clock.js'
 import type { CounterFamily, CounterShape } from '../vocabulary.js'
+import type { DecisionCounts } from './decision-counts.js'
 import type { Algorithm, LimitSpec, RuleSpec } from './rule.js'
 import type { UsageStore } from './usage-store.js'
 
@@ -26,6 +27,8 @@ const families: Readonly<Record<Algorithm, CounterFamily>> = {
 export class RulePlan {
   readonly spec: RuleSpec
   readonly identity: number
+  /** How often it decided what. */
+  readonly counts: DecisionCounts
   readonly enforces: boolean
   readonly isLeaky: boolean
   readonly isGauge: boolean
@@ -36,8 +39,10 @@ export class RulePlan {
   readonly #limits = new Map<LimitSpec | null, LimitPlan>()
   readonly #only: LimitPlan | null
 
-  constructor(spec: RuleSpec, store: UsageStore) {
+  /** `counts`: kept from an earlier plan of the rule, so that a reload loses none. */
+  constructor(spec: RuleSpec, store: UsageStore, counts: DecisionCounts) {
     this.spec = spec
+    this.counts = counts
     this.identity = store.identityOf(ruleIdentity(spec))
     this.enforces = spec.mode === 'enforce'
     this.isGauge = spec.concurrency !== null
