@@ -25,8 +25,9 @@ async function parts(pod: SidecarProcess): Promise<Record<string, number>> {
   const response = await fetch(`http://${pod.addresses.admin}/limits/top?by=hits&n=1`, {
     headers: { accept: 'application/json' },
   })
-  const { keys } = (await response.json()) as { keys: { parts: Part[] }[] }
-  return Object.fromEntries((keys[0]?.parts ?? []).map(part => [part.node, part.consumed]))
+  const { keys } = (await response.json()) as { keys: { own: Part; peers: Part[] }[] }
+  const all = keys.flatMap(({ own, peers }) => [own, ...peers])
+  return Object.fromEntries(all.map(part => [part.node, part.consumed]))
 }
 
 const series = (reason: string) => `grapevine_gossip_dropped_total{reason="${reason}"}`
@@ -56,11 +57,13 @@ rules: [{ name: all, key: [global], limit: 10000/1h, burst: 10000 }]
     await sleep(2_500)
   }
   await load.stop()
+  const allowed = load.total().allowed
+  let views: Record<string, number>[] = []
   await until('every pod knows what every other consumed', async () => {
-    const views = await Promise.all(pods.map(parts))
+    views = await Promise.all(pods.map(parts))
     const sums = views.map(view => Object.values(view).reduce((sum, one) => sum + one, 0))
-    return sums.every(sum => sum === load.total().allowed)
-  })
+    return sums.every(sum => sum === allowed)
+  }).catch((error: Error) => expect.fail(`${error.message}: ${JSON.stringify({ allowed, views })}`))
   expect(load.total()).toMatchObject({ denied: 0, failed: 0 })
   for (const pod of pods) {
     expect(await metric(pod, series('undecryptable')), pod.name).toBe(0)
