@@ -1,5 +1,7 @@
 /** The views and numbers that `Core` shows to shells and to the simulator. Plain data only. */
 import type { RuleVerdict } from './limiter/decision.js'
+import type { MatchOutcome } from './limiter/match-result.js'
+import type { RuleSpec } from './limiter/rule.js'
 import type { MemberState } from './swim/member.js'
 import type { Address, DecisionInterface, MemberName, OriginId, RuleName } from './vocabulary.js'
 
@@ -67,6 +69,12 @@ export interface Explanation {
     readonly key: KeyView | null
     readonly verdict: Omit<RuleVerdict, 'rule'> | null
   }[]
+}
+
+/** The rules a request falls under; meaningful when no list settled it. */
+export interface Matching {
+  readonly outcome: MatchOutcome
+  readonly rules: readonly RuleSpec[]
 }
 
 export type DecisionResult = 'allowed' | 'denied' | 'shadow_denied' | 'delayed'

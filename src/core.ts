@@ -9,6 +9,7 @@ import type {
   CoreStats,
   Explanation,
   KeyView,
+  Matching,
   MemberView,
   NodeMeta,
   RuleStats,
@@ -19,6 +20,7 @@ import { assert } from './lib/assert.js'
 import type { Decision, Outcome, Settlement } from './limiter/decision.js'
 import type { CounterView } from './limiter/key-views.js'
 import { Limiter } from './limiter/limiter.js'
+import { createMatchResult } from './limiter/match-result.js'
 import type { RequestFacts } from './limiter/request-facts.js'
 import type { RuleSet, RuleSpec } from './limiter/rule.js'
 import type { Entropy, Random } from './ports.js'
@@ -161,6 +163,15 @@ export class Core {
   /** Why a request would be answered the way it would. Consumes nothing. */
   explain(facts: RequestFacts, monotonicMs: number, wallMs: number): Explanation {
     return this.#limiter.explain(facts, monotonicMs, wallMs)
+  }
+
+  /** Which rules a request falls under, without asking any of them. */
+  matching(facts: RequestFacts): Matching {
+    const match = createMatchResult(Math.max(1, this.#rules.rules.length))
+    this.#limiter.matcher.match(facts, match)
+    const indexes = [...match.rule.subarray(0, match.count)]
+    const rules = indexes.flatMap(index => this.#rules.rules[index] ?? [])
+    return { outcome: match.outcome, rules }
   }
 
   // ----------------------------------------------------------------------------- configuration

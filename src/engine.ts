@@ -3,7 +3,7 @@
  * clocks once. Knows nothing of HTTP or of sockets. Every call is synchronous, so nothing can come
  * between a request's facts and its decision.
  */
-import type { CoreStats, Explanation, KeyView, MemberView } from './core-types.js'
+import type { CoreStats, Explanation, KeyView, Matching, MemberView } from './core-types.js'
 import { BucketHistogram } from './lib/bucket-histogram.js'
 import type { Decision, DecisionReason, Outcome, Settlement } from './limiter/decision.js'
 import type { RequestFacts } from './limiter/request-facts.js'
@@ -23,6 +23,7 @@ export interface EngineCore {
   ): Decision | null
   settle(settlement: Settlement, outcome: Outcome, monotonicMs: number, wallMs: number): void
   explain(facts: RequestFacts, monotonicMs: number, wallMs: number): Explanation
+  matching(facts: RequestFacts): Matching
   applyRules(rules: RuleSet, monotonicMs: number, wallMs: number): void
   rule(name: RuleName): RuleSpec | undefined
   rules(): RuleSet
@@ -121,7 +122,7 @@ export class Engine {
       decision = this.#core.decide(facts, via, monotonicMs, wallMs)
     } catch (error) {
       this.#noteFailure(error, monotonicMs)
-      decision = degraded(this.#core.rules().rules)
+      decision = this.#degraded(facts)
     }
     this.#after(decision, via, monotonicMs, wallMs)
     return decision
@@ -242,6 +243,19 @@ export class Engine {
     this.#wake()
   }
 
+  /** The lists and the matching may still work when the counting fails: then the rules concerned answer. */
+  #degraded(facts: RequestFacts): Decision {
+    try {
+      const { outcome, rules } = this.#core.matching(facts)
+      if (outcome === 'exempt') return { ...degraded([]), reason: 'exempt' }
+      if (outcome === 'blocked') return { ...degraded([]), allowed: false, reason: 'blocked' }
+      if (outcome === 'rules') return degraded(rules)
+    } catch {
+      // Which rules are concerned is not known either, so one `closed` rule closes.
+    }
+    return degraded(this.#core.rules().rules)
+  }
+
   #noteFailure(error: unknown, monotonicMs: number): void {
     this.#failures++
     if (monotonicMs < this.#failureTellableAtMs) return
@@ -250,7 +264,7 @@ export class Engine {
   }
 }
 
-/** Which rules would have matched is not known any more, so one `closed` rule closes. */
+/** What `failureMode` of these rules says: one that enforces and is `closed` closes. */
 function degraded(rules: readonly RuleSpec[]): Decision {
   const closed = rules.find(rule => rule.failureMode === 'closed' && rule.mode === 'enforce')
   return {

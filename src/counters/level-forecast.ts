@@ -118,7 +118,6 @@ export function levelResetMs(
     const othersMs = others < 0 ? 0 : (slices.time[others] as number) + periodMs + sliceMs - wallMs
     return Math.max(0, ownMs, othersMs)
   }
-  const clock = levels.clock(slot)
   const leftMs = windowLeftMs(table, slot, wallMs)
   if (family === fixedFamily) return leftMs
   const present = levels.ownUsage(slot) + (slots.othersUsed[slot] as number)

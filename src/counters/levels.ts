@@ -58,6 +58,7 @@ export class Levels {
       const usedMax = 2 * (slots.capacity[slot] as number)
       if (used <= usedMax) return used
       // More than a debt can be: the clock went back, or the limit fell. Neither may shut for long.
+      this.debtForgiven += used - usedMax
       slots.level[slot] = monotonicMs + usedMax * unitMs
       return usedMax
     }

@@ -94,7 +94,6 @@ function writeAnswer(
   const headers: string[] = ['X-RateLimit-Decision', verdictOf(decision)]
   if (decision.rule !== null) headers.push('X-RateLimit-Rule', decision.rule)
   if (decision.keyHash) headers.push('X-RateLimit-Key-Hash', decision.keyHash)
-  if (decision.reason === 'degraded') headers.push('X-RateLimit-Degraded', '1')
   let body = ''
   if (decision.allowed) {
     appendRateLimitHeaders(headers, decision, options.headers, engine.wallMs(), 0)

@@ -3,7 +3,7 @@
  * X-RateLimit family as many APIs send it, GitHub's variant of that, and Retry-After (RFC 9110).
  * Headers are flat lists [name, value, name, value, …], as node:http takes and gives them raw.
  */
-import type { Decision } from '../limiter/decision.js'
+import type { Decision, DecisionReason } from '../limiter/decision.js'
 import type { Random } from '../ports.js'
 
 export interface HeaderOptions {
@@ -17,7 +17,7 @@ export interface HeaderOptions {
 export type LimitNumbers = Pick<
   Decision,
   'allowed' | 'rule' | 'limit' | 'windowMs' | 'remaining' | 'resetAfterMs' | 'retryAfterMs'
->
+> & { readonly reason?: DecisionReason }
 
 /** Structured field integers have at most 15 digits (RFC 9651 §3.3.1). */
 const integerMax = 999_999_999_999_999
@@ -36,7 +36,8 @@ export function retryAfterSeconds(retryAfterMs: number, random: Random): number 
 }
 
 /**
- * Adds the headers of the most restrictive rule to `headers`; nothing when no rule matched.
+ * Adds the headers of the most restrictive rule to `headers`; nothing when no rule matched. A decision
+ * that `failureMode` made is marked, whatever families are on.
  * `retrySeconds` is the value of Retry-After on a denial, 0 when there is none to give.
  */
 export function appendRateLimitHeaders(
@@ -46,6 +47,7 @@ export function appendRateLimitHeaders(
   wallMs: number,
   retrySeconds: number,
 ): void {
+  if (numbers.reason === 'degraded') headers.push('X-RateLimit-Degraded', '1')
   if (numbers.rule === null) return
   const limit = wholeUnits(numbers.limit)
   const resetSeconds = Math.max(Math.ceil(numbers.resetAfterMs / 1000), retrySeconds)

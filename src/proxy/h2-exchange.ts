@@ -138,7 +138,7 @@ export class H2Exchange {
       this.#deny(decision)
       return
     }
-    if (decision.rule !== null) {
+    if (decision.rule !== null || decision.reason === 'degraded') {
       this.#limits = limitFields(decision, options, ports.engine.wallMs())
     }
     this.#admitted = true

@@ -3,6 +3,7 @@ import type {
   CoreStats,
   Explanation,
   KeyView,
+  Matching,
   MemberView,
   RuleStats,
 } from '../../src/core-types.js'
@@ -192,6 +193,9 @@ export class FakeCore implements EngineCore {
         },
       ],
     }
+  }
+  matching(): Matching {
+    return { outcome: 'rules', rules: this.ruleSet.rules }
   }
   applyRules(rules: RuleSet): void {
     this.ruleSet = rules
