@@ -192,8 +192,7 @@ function fill(pod: Pod, keys: readonly string[], limit: LimitSpec): void {
       current.key = key
       other.limiter.decide(facts, 'proxy', 1, wallMs)
     }
-    const state = other.replicator.localState(true, 2, wallMs, 1 << 26)
-    pod.replicator.mergeRemoteState(state, true, 3, wallMs)
+    pod.replicator.importTotals(other.replicator.exportTotals(2, wallMs), 3, wallMs)
   }
 }
 
@@ -204,13 +203,13 @@ function usedBytes(): number {
   return heapUsed + arrayBuffers
 }
 
-/** How many counters a snapshot of 100k writes per second. */
+/** How many counters a checkpoint of 100k writes per second. */
 function snapshotRow(keys: readonly string[]): BenchRow {
   const limit = { count: 1000, windowMs: 3_600_000, calendar: null }
   const pod = podOf(100_000, limit)
   fill(pod, keys, limit)
-  const write = () => pod.replicator.localState(false, 4, wallMs, 1 << 26)
-  const name = 'counters into a state exchange'
+  const write = () => pod.replicator.exportTotals(4, wallMs)
+  const name = 'counters into a checkpoint'
   return { name, opsPerSecond: opsPerSecond(keys.length, write), bytesEach: 0 }
 }
 

@@ -22,10 +22,12 @@ export const messageVersion = 1
 export const newsKind = 1
 export const snapshotKind = 2
 export const checkpointKind = 3
+/** Several messages in one, see `state-bundle.ts`. */
+export const bundleKind = 4
 export const forwardFlag = 1
 
-const magicFirst = 0x67
-const magicSecond = 0x76
+export const magicFirst = 0x67
+export const magicSecond = 0x76
 const shapeTag = 1
 const counterTag = 2
 const balanceTag = 3

@@ -140,7 +140,7 @@ export class Levels {
   chargeBucket(slot: number, units: number, asOfMs: number, monotonicMs: number): void {
     const slots = this.#slots
     const unitMs = slots.periodMs[slot] as number
-    const asOf = asOfMs < monotonicMs ? asOfMs : monotonicMs
+    const asOf = Math.min(asOfMs, monotonicMs)
     let level = bucketCharged(slots.level[slot] as number, asOf, units, unitMs)
     const latest = monotonicMs + 2 * (slots.capacity[slot] as number) * unitMs
     if (level > latest) {

@@ -40,6 +40,8 @@ export class MessageMerger implements MessageVisitor {
   #shape = -1
   #slot = -1
   #adopts = false
+  #balance = 0
+  #ownContained = 0
   #hasNews = false
 
   constructor(parts: {
@@ -62,11 +64,16 @@ export class MessageMerger implements MessageVisitor {
   }
 
   /** True when the message was ours and whole. */
-  merge(bytes: Uint8Array, monotonicMs: number, wallMs: number, mayHandOn: boolean): boolean {
+  merge(
+    bytes: Uint8Array,
+    monotonicMs: number,
+    wallMs: number,
+    { mayHandOn = false, heldMs = 0 }: { mayHandOn?: boolean; heldMs?: number } = {},
+  ): boolean {
     this.#monotonicMs = monotonicMs
     this.#wallMs = wallMs
     this.#mayHandOn = mayHandOn
-    this.#extraAgeMs = 0
+    this.#extraAgeMs = heldMs
     const implausible = this.#merger.implausible
     const result = readMessage(bytes, this)
     if (result !== 'ok' || this.#merger.implausible > implausible) this.ignored++
@@ -99,13 +106,8 @@ export class MessageMerger implements MessageVisitor {
     if (slots.family[this.#slot] !== bucketFamily || !isNew) return
     // A counter that this pod has heard nothing of: the sender's balance holds, its totals are in it.
     this.#adopts = true
-    const at = this.#monotonicMs - this.#transitMs - this.#extraAgeMs
-    const owed = used * (slots.periodMs[this.#slot] as number)
-    const bound =
-      2 * (slots.capacity[this.#slot] as number) * (slots.periodMs[this.#slot] as number)
-    const own = Math.max(0, (slots.level[this.#slot] as number) - this.#monotonicMs)
-    const theirs = Math.max(0, at + Math.min(owed, bound) - this.#monotonicMs)
-    slots.level[this.#slot] = this.#monotonicMs + Math.min(bound, own + theirs)
+    this.#balance = used
+    this.#ownContained = 0
   }
 
   entry(wire: WireEntry): void {
@@ -113,6 +115,9 @@ export class MessageMerger implements MessageVisitor {
     this.entriesIn++
     const table = this.#table
     const origin = table.origins.numberOf(wire.originHi, wire.originLo)
+    if (origin === this.#self && wire.epoch === table.slots.epoch[this.#slot]) {
+      this.#ownContained = wire.consumed - wire.returned
+    }
     if (origin < 0 || origin === this.#self) return
     this.#place(wire)
     const transitMs = this.#transitMs + this.#extraAgeMs
@@ -138,7 +143,22 @@ export class MessageMerger implements MessageVisitor {
     if (ageMs < lagMsMax) table.lagMs += (ageMs - table.lagMs) * lagWeight
   }
 
+  /** Brings a bucket to the sender's balance, with what that does not contain of own consumption. */
+  #adopt(): void {
+    const { slots, levels } = this.#table
+    const slot = this.#slot
+    const unitMs = slots.periodMs[slot] as number
+    const most = 2 * (slots.capacity[slot] as number) * unitMs
+    const ageMs = this.#transitMs + this.#extraAgeMs
+    const theirs = Math.max(0, Math.min(most, this.#balance * unitMs) - ageMs)
+    const own = Math.max(0, (slots.level[slot] as number) - this.#monotonicMs)
+    const missing = Math.max(0, levels.ownUsage(slot) - this.#ownContained) * unitMs
+    const together = theirs + Math.min(own, missing)
+    slots.level[slot] = this.#monotonicMs + Math.min(most, Math.max(own, together))
+  }
+
   counterEnd(): void {
+    if (this.#slot >= 0 && this.#adopts) this.#adopt()
     if (this.#slot < 0 || !this.#hasNews) return
     this.#table.demand.sumOthers(this.#slot, this.#monotonicMs)
     this.#table.noteOvershoot(this.#slot, this.#monotonicMs)

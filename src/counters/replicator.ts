@@ -6,7 +6,7 @@
 import { BucketHistogram } from '../lib/bucket-histogram.js'
 import type { Random } from '../ports.js'
 import type { MemberName, OriginId } from '../vocabulary.js'
-import { createWireEntry, type WireEntry } from './counter-codec.js'
+import { checkpointKind, createWireEntry, MessageWriter, type WireEntry } from './counter-codec.js'
 import type { CounterTable } from './counter-table.js'
 import { MessageMerger } from './message-merger.js'
 import { NewsBatch } from './news-batch.js'
@@ -16,6 +16,8 @@ import { describeEntry, describeOwn, type OriginNumbers } from './publish.js'
 import { SendBudget } from './send-budget.js'
 import { relayList, repeatList, slowList, soonList, urgentList } from './send-queue.js'
 import { writeSnapshot } from './snapshot.js'
+import { StateInbox } from './state-inbox.js'
+import { StateSender } from './state-sender.js'
 
 export interface ReplicatorOptions {
   readonly table: CounterTable
@@ -72,11 +74,12 @@ export class Replicator {
   readonly #ring: PeerRing
   readonly #budget = new SendBudget()
   readonly #merger: MessageMerger
+  readonly #sender: StateSender
+  readonly #inbox = new StateInbox()
   readonly #wire: WireEntry = createWireEntry()
   readonly #scratch: Int32Array
   #peers: readonly CounterPeer[] = []
   #lastBatchAtMs = Number.NEGATIVE_INFINITY
-  #snapshotCursor = 0
   #synced = false
 
   constructor(options: ReplicatorOptions, ports: { readonly random: Random }) {
@@ -93,6 +96,7 @@ export class Replicator {
     table.origins.state[self] = originLive
     table.self = self
     table.nodeOf = origin => this.nodeOf(origin)
+    this.#sender = new StateSender(table, this.#self)
     this.#scratch = new Int32Array(table.slots.slotsMax)
     this.#merger = new MessageMerger({ table, self, ageHistogram: this.ageHistogram })
   }
@@ -108,7 +112,7 @@ export class Replicator {
   }
 
   get messagesIgnored(): number {
-    return this.#merger.ignored
+    return this.#merger.ignored + this.#inbox.refused
   }
 
   get entriesIn(): number {
@@ -162,26 +166,26 @@ export class Replicator {
   }
 
   handleMessage(bytes: Uint8Array, monotonicMs: number, wallMs: number): void {
-    this.#merger.merge(bytes, monotonicMs, wallMs, !this.#ring.isMesh)
+    this.#merger.merge(bytes, monotonicMs, wallMs, { mayHandOn: !this.#ring.isMesh })
   }
 
   /** The application's part of a push/pull: at most `bytesMax` bytes, in turn when there is more. */
   localState(_join: boolean, monotonicMs: number, wallMs: number, bytesMax: number): Uint8Array {
-    const { bytes, cursor } = writeSnapshot({
-      table: this.#table,
-      self: this.#self,
-      cursor: this.#snapshotCursor,
-      bytesMax,
-      monotonicMs,
-      wallMs,
-      isCheckpoint: false,
-    })
-    this.#snapshotCursor = cursor
-    return bytes
+    return this.#sender.state(monotonicMs, wallMs, bytesMax)
   }
 
+  /** A peer's part of a push/pull. A large one is merged bit by bit as time goes on. */
   mergeRemoteState(bytes: Uint8Array, _join: boolean, monotonicMs: number, wallMs: number): void {
-    if (this.#merger.merge(bytes, monotonicMs, wallMs, false)) this.#synced = true
+    if (this.#inbox.accept(bytes, monotonicMs)) return
+    if (this.#merger.merge(bytes, monotonicMs, wallMs)) this.#synced = true
+  }
+
+  #mergeWaiting(monotonicMs: number, wallMs: number): void {
+    const next = this.#inbox.take(monotonicMs)
+    if (next === null) return
+    const { bytes, heldMs } = next.part
+    const merged = this.#merger.merge(bytes, monotonicMs, wallMs, { heldMs })
+    if (merged && next.isLast) this.#synced = true
   }
 
   /** Nobody is there to pull from: what this pod knows is all there is. */
@@ -191,6 +195,12 @@ export class Replicator {
 
   /** When `advance` has something to do; monotonic, Infinity for never. */
   nextDeadlineMs(): number {
+    const inbox = this.#inbox.nextDeadlineMs()
+    if (this.#ring.pods < 2) return inbox
+    return Math.min(inbox, this.#sender.nextDeadlineMs(), this.#batchDueAtMs())
+  }
+
+  #batchDueAtMs(): number {
     if (this.#ring.pods < 2) return Number.POSITIVE_INFINITY
     const queue = this.#table.queue
     const ready = Math.max(this.#lastBatchAtMs, this.#budget.readyAtMs)
@@ -204,8 +214,9 @@ export class Replicator {
 
   /** Sends what is due. */
   advance(monotonicMs: number, wallMs: number, send: SendCounters): void {
-    if (monotonicMs < this.nextDeadlineMs()) return
-    this.#batch(false, monotonicMs, wallMs, send)
+    this.#mergeWaiting(monotonicMs, wallMs)
+    if (this.#ring.pods > 1) this.#sender.advance(monotonicMs, wallMs)
+    if (monotonicMs >= this.#batchDueAtMs()) this.#batch(false, monotonicMs, wallMs, send)
   }
 
   /** Sends everything that is not published yet, straight to every peer; before leaving. */
@@ -310,20 +321,22 @@ export class Replicator {
   /** Every counter with its balance, for a file that outlives the process. */
   exportTotals(monotonicMs: number, wallMs: number, bytesMax = 64 << 20): Uint8Array {
     const table = this.#table
-    return writeSnapshot({
+    const whole = writeSnapshot({
       table,
       self: this.#self,
-      cursor: 0,
+      from: 0,
+      count: table.slots.slotsMax,
       bytesMax,
       monotonicMs,
       wallMs,
       isCheckpoint: true,
-    }).bytes
+    })
+    return whole ?? new MessageWriter(checkpointKind, 0, 64).take()
   }
 
   /** Takes a checkpoint in as what an earlier start said; false when it is none of ours. */
   importTotals(bytes: Uint8Array, monotonicMs: number, wallMs: number): boolean {
-    return this.#merger.merge(bytes, monotonicMs, wallMs, false)
+    return this.#merger.merge(bytes, monotonicMs, wallMs)
   }
 
   /** The node that speaks for an origin, null when none is known. */

@@ -11,8 +11,12 @@ import { undividedUsed } from './split.js'
 export interface SnapshotRequest {
   readonly table: CounterTable
   readonly self: OriginNumbers
-  /** Where to begin; what does not fit is told from there next time. */
-  readonly cursor: number
+  /** The slots to tell of: from here, so many. */
+  readonly from: number
+  readonly count: number
+  /** Of those, which; all when absent. At most `countersMax`. */
+  readonly pick?: (slot: number) => boolean
+  readonly countersMax?: number
   readonly bytesMax: number
   readonly monotonicMs: number
   readonly wallMs: number
@@ -21,27 +25,30 @@ export interface SnapshotRequest {
 
 const wire = createWireEntry()
 
-export function writeSnapshot(request: SnapshotRequest): { bytes: Uint8Array; cursor: number } {
-  const { table, bytesMax, wallMs } = request
+/** Null when there is nothing to tell; what does not fit is left out. */
+export function writeSnapshot(request: SnapshotRequest): Uint8Array | null {
+  const { table, bytesMax, wallMs, pick } = request
   const kind = request.isCheckpoint ? checkpointKind : snapshotKind
   const writer = new MessageWriter(kind, 0, bytesMax)
   if (request.isCheckpoint) writer.clock(wallMs)
   const { slots } = table
+  const end = Math.min(slots.slotsMax, request.from + request.count)
+  let left = request.countersMax ?? request.count
   let shape = -1
-  for (let step = 0; step < slots.slotsMax; step++) {
-    const slot = (request.cursor + step) % slots.slotsMax
-    if (!slots.isTaken(slot)) continue
+  let isEmpty = true
+  for (let slot = request.from; slot < end && left > 0; slot++) {
+    if (!slots.isTaken(slot) || (pick !== undefined && !pick(slot))) continue
     const used = usedWhole(request, slot)
     const hasPast = (slots.previous[slot] as number) + (slots.othersPrevious[slot] as number) > 0
     if (used <= 0 && !hasPast) continue
     const number = slots.shape[slot] as number
-    if (number !== shape) {
-      if (!writer.shape(wireShapeOf(table, number))) return { bytes: writer.take(), cursor: slot }
-      shape = number
-    }
-    if (!writeCounter(writer, request, slot, used)) return { bytes: writer.take(), cursor: slot }
+    if (number !== shape && !writer.shape(wireShapeOf(table, number))) break
+    shape = number
+    if (!writeCounter(writer, request, slot, used)) break
+    isEmpty = false
+    left--
   }
-  return { bytes: writer.take(), cursor: 0 }
+  return isEmpty ? null : writer.take()
 }
 
 /** A bucket divided by a split is told undivided: whoever asks may well see the whole fleet. */

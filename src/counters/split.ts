@@ -37,7 +37,7 @@ export function splitFraction(fleet: FleetView, policy: 'open' | 'share' | 'clos
 export function othersPart(slots: SlotColumns, slot: number): number {
   const used = slots.splitUsed[slot] as number
   const capacity = slots.splitCapacity[slot] as number
-  return used <= 0 ? 0 : used < capacity ? used : capacity
+  return used <= 0 ? 0 : Math.min(used, capacity)
 }
 
 /**

@@ -16,7 +16,7 @@ export function bucketCharged(
   units: number,
   unitMs: number,
 ): number {
-  return (tatMs > asOfMs ? tatMs : asOfMs) + units * unitMs
+  return Math.max(tatMs, asOfMs) + units * unitMs
 }
 
 /** The `tat` at which `used` units are missing at `nowMs`. */

@@ -130,7 +130,7 @@ export class FairShare {
     const elapsedMs = monotonicMs - (slots.entitledAt[slot] as number)
     const most = Math.max(2, cost, part * room, part * rate * entitlementMs)
     const grown = (slots.entitlement[slot] as number) + fill * Math.max(0, elapsedMs)
-    slots.entitlement[slot] = grown < most ? grown : most
+    slots.entitlement[slot] = Math.min(grown, most)
     slots.entitledAt[slot] = monotonicMs
     return available
   }
