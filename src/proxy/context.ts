@@ -2,6 +2,7 @@
 import type { DenialMemo } from './denial-memo.js'
 import type { ProxyLimits, ProxyOptions, ProxyPorts, ProxyTimeouts } from './options.js'
 import type { ProxyCounters } from './proxy-stats.js'
+import type { StaleCache } from './stale-cache.js'
 import type { UpstreamPool } from './upstream-pool.js'
 
 export interface ProxyContext {
@@ -12,6 +13,8 @@ export interface ProxyContext {
   readonly pool: UpstreamPool
   readonly counters: ProxyCounters
   readonly denials: DenialMemo
+  /** Responses that may stand in for a denial. */
+  readonly stale: StaleCache
   /** The Host of requests that came without one. */
   readonly upstreamHost: string
   /** Each response asks its client to close the connection. */

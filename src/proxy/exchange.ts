@@ -6,11 +6,12 @@
  *   deciding -> delayed -> queued -> waiting -> responding -> over
  *                                       └─101─> tunnel ────────^
  */
-import { clientAddress } from '../http/client-address.js'
-import { HttpRequestFacts, rawHeaderLookup } from '../http/request-facts.js'
-import type { Settlement } from '../limiter/decision.js'
+import { rawHeaderLookup } from '../http/request-facts.js'
+import type { Decision, Settlement } from '../limiter/decision.js'
+import type { RequestFacts } from '../limiter/request-facts.js'
 import type { ClientConnection } from './client-connection.js'
 import { pause } from './client-pause.js'
+import { clientIp, factsOf } from './exchange-facts.js'
 import {
   type CheckedResponse,
   checkResponse,
@@ -29,13 +30,12 @@ import { type LocalAnswer, limitFields, problemAnswer } from './local-answer.js'
 import { chunkStart } from './outbox.js'
 import type { UpstreamError } from './proxy-stats.js'
 import type { CheckedRequest } from './request-check.js'
-import { failureAnswer, hintedIdleMs } from './upstream-failure.js'
+import type { StaleRecorder } from './stale-cache.js'
+import { staleText } from './stale-text.js'
+import { failureAnswer, hintedIdleMs, mayRepeat } from './upstream-failure.js'
 import type { UpstreamConnection, UpstreamUser } from './upstream-pool.js'
 
 type Phase = 'deciding' | 'delayed' | 'queued' | 'waiting' | 'responding' | 'tunnel' | 'over'
-
-/** Methods that may be sent twice (RFC 9110 §9.2.2). */
-const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 export class Exchange implements UpstreamUser {
   readonly #client: ClientConnection
@@ -58,6 +58,8 @@ export class Exchange implements UpstreamUser {
   /** Head of the response, until it is written. */
   #responseHead = ''
   #keep = false
+  /** Keeps the response for `staleFor`, where a rule wants that. */
+  #recorder: StaleRecorder | null = null
 
   constructor(client: ClientConnection, request: CheckedRequest) {
     this.#client = client
@@ -72,7 +74,7 @@ export class Exchange implements UpstreamUser {
     if (needs.jwt && verifyToken) {
       const authorization = rawHeaderLookup(this.#request.head.headers)('authorization')
       if (authorization !== undefined) {
-        const claims = verifyToken(authorization, this.#clientIp())
+        const claims = verifyToken(authorization, clientIp(this.#client, this.#request))
         if (claims instanceof Promise) {
           this.#client.setDeadline(context.timeouts.bodyIdleMs)
           claims.then(
@@ -88,12 +90,6 @@ export class Exchange implements UpstreamUser {
     this.#decide(null)
   }
 
-  #clientIp(): string {
-    const { peer, trusted, context } = this.#client
-    if (!trusted) return peer
-    return clientAddress(peer, this.#request.forwardedFor, context.options.trusts)
-  }
-
   #decideLater(claims: Readonly<Record<string, unknown>> | null): void {
     if (this.#phase !== 'deciding') return
     this.#decide(claims)
@@ -102,15 +98,7 @@ export class Exchange implements UpstreamUser {
 
   #decide(jwt: Readonly<Record<string, unknown>> | null): void {
     const { options, ports } = this.#client.context
-    const request = this.#request
-    const facts = new HttpRequestFacts({
-      method: request.method,
-      target: request.target,
-      header: rawHeaderLookup(request.head.headers),
-      ip: this.#clientIp(),
-      peerTrusted: this.#client.trusted,
-      jwt,
-    })
+    const facts = factsOf(this.#client, this.#request, jwt)
     if (ports.engine.needs().path && facts.path === null) {
       this.#answer(problemAnswer(400, 'The path is ambiguous.'))
       return
@@ -118,18 +106,33 @@ export class Exchange implements UpstreamUser {
     const decision = ports.engine.decide(facts, 'proxy')
     this.#settlement = decision.settlement
     if (!decision.allowed) {
-      const denied = this.#client.context.denials.get(decision)
-      this.#over(denied.status, false)
-      this.#client.answerText(denied.status, denied)
+      this.#deny(decision, facts)
       return
     }
-    if (decision.rule !== null) {
+    if (decision.rule !== null || decision.reason === 'degraded') {
       this.#limits = limitFields(decision, options, ports.engine.wallMs())
     }
     this.#admitted = true
     this.#client.context.counters.inflight++
+    this.#recorder = this.#client.context.stale.record(ports.engine.rules(), facts, this.#request)
     if (decision.delayMs > 0) this.#wait(decision.delayMs)
     else this.#proceed(false)
+  }
+
+  /** A denial, or what a rule lets stand in for it. */
+  #deny(decision: Decision, facts: RequestFacts): void {
+    const { stale, denials, options, ports } = this.#client.context
+    const kept = stale.find(ports.engine.rules(), decision, facts, this.#request)
+    if (kept === null) {
+      const denied = denials.get(decision)
+      this.#over(denied.status, false)
+      this.#client.answerText(denied.status, denied)
+      return
+    }
+    const limits = limitFields(decision, options, ports.engine.wallMs())
+    this.#over(200, false)
+    this.#client.context.counters.stale++
+    this.#client.answerText(200, { text: connection => staleText(kept, connection, limits) })
   }
 
   #wait(delayMs: number): void {
@@ -276,6 +279,7 @@ export class Exchange implements UpstreamUser {
     if (response === null) return false
     this.#response = response
     this.#phase = 'responding'
+    if (this.#recorder?.begin(response) === false) this.#recorder = null
     this.#framing = clientFraming(response, this.#request.head.minor)
     this.#keep = this.#request.head.keepAlive && !context.draining && this.#framing !== 'close'
     this.#responseHead = clientResponseHead(response, {
@@ -290,6 +294,7 @@ export class Exchange implements UpstreamUser {
   #forward(body: Buffer | null, trailers: readonly string[] | null): void {
     let before = this.#responseHead
     let after = ''
+    if (body && this.#recorder?.add(body) === false) this.#recorder = null
     this.#responseHead = ''
     if (this.#framing === 'chunked') {
       if (body) {
@@ -344,14 +349,8 @@ export class Exchange implements UpstreamUser {
 
   /** A kept-alive connection that closed before a byte of answer, with a request that can be repeated. */
   #mayRetry(connection: UpstreamConnection): boolean {
-    const { method, bodyBytes } = this.#request
-    return (
-      connection.reused &&
-      !connection.parser.started &&
-      !this.#retried &&
-      bodyBytes === 0 &&
-      idempotent.has(method)
-    )
+    if (!connection.reused || connection.parser.started || this.#retried) return false
+    return mayRepeat(this.#request.method, this.#request.bodyBytes)
   }
 
   #finish(connection: UpstreamConnection, surplus: boolean): void {
@@ -368,6 +367,7 @@ export class Exchange implements UpstreamUser {
       const idleMs = seconds === null ? context.timeouts.upstreamIdleMs : hintedIdleMs(seconds)
       context.pool.release(connection, idleMs)
     } else connection.destroy()
+    this.#recorder?.end()
     const { status } = response.head
     context.counters.countStatus(status)
     this.#over(status, false)

@@ -2,9 +2,10 @@
 import type { HeaderOptions } from '../http/rate-limit-headers.js'
 import type { Decision, Outcome, Settlement } from '../limiter/decision.js'
 import type { RequestFacts } from '../limiter/request-facts.js'
-import type { RuleSpec } from '../limiter/rule.js'
+import type { RuleSet, RuleSpec } from '../limiter/rule.js'
 import type { Random } from '../ports.js'
 import type { DecisionInterface } from '../vocabulary.js'
+import type { StaleLimits } from './stale-cache.js'
 
 /** Where requests go. `h2c` is HTTP/2 with prior knowledge over plain TCP. */
 export type UpstreamTarget =
@@ -85,6 +86,8 @@ export interface ProxyOptions {
   readonly headers: HeaderOptions
   readonly timeouts?: Partial<ProxyTimeouts>
   readonly limits?: Partial<ProxyLimits>
+  /** Memory of `staleFor`. */
+  readonly stale?: Partial<StaleLimits>
 }
 
 /** What the proxy needs of the engine, by shape. */
@@ -92,6 +95,7 @@ export interface ProxyEngine {
   decide(facts: RequestFacts, via: DecisionInterface): Decision
   settle(settlement: Settlement, outcome: Outcome): void
   rule(name: string): RuleSpec | undefined
+  rules(): RuleSet
   needs(): { readonly path: boolean; readonly jwt: boolean }
   wallMs(): number
 }

@@ -40,6 +40,8 @@ export interface ProxyStats {
   readonly refused: Readonly<Record<RefusalKind, number>>
   /** Requests sent again because a kept-alive upstream connection had just closed. */
   readonly retries: number
+  /** Denied requests that were answered with a kept response (`staleFor`). */
+  readonly stale: number
   /** Clients turned away because `clientsMax` was reached. */
   readonly clientsOverflow: number
 }
@@ -49,6 +51,7 @@ export class ProxyCounters {
   inflight = 0
   tunnels = 0
   retries = 0
+  stale = 0
   clientsOverflow = 0
   readonly requests = zeros(requestClasses)
   readonly upstreamErrors = zeros(upstreamErrors)

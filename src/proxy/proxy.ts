@@ -12,6 +12,7 @@ import { H2Front } from './h2-front.js'
 import { H2Sessions } from './h2-sessions.js'
 import { defaultLimits, defaultTimeouts, type ProxyOptions, type ProxyPorts } from './options.js'
 import { ProxyCounters, type ProxyStats } from './proxy-stats.js'
+import { defaultStaleLimits, StaleCache } from './stale-cache.js'
 import { UpstreamPool } from './upstream-pool.js'
 
 /** Connections to an h2c upstream at most; each carries a hundred streams and more. */
@@ -43,6 +44,7 @@ export class ReverseProxy {
       }),
       counters: new ProxyCounters(),
       denials: new DenialMemo(options, ports),
+      stale: new StaleCache({ ...defaultStaleLimits, ...options.stale }, ports.monotonicMs),
       upstreamHost: upstream.kind === 'unix' ? 'localhost' : hostOf(upstream.host, upstream.port),
       draining: false,
       closing: false,
@@ -116,8 +118,8 @@ export class ReverseProxy {
 
   get stats(): ProxyStats {
     const { counters, pool } = this.#context
-    const { inflight, tunnels, requests, upstreamErrors, refused, retries, clientsOverflow } =
-      counters
+    const { inflight, tunnels, requests, upstreamErrors, refused, retries, stale } = counters
+    const { clientsOverflow } = counters
     return {
       inflight,
       clients: this.#clients.size + (this.#h2?.front.sessions ?? 0),
@@ -127,6 +129,7 @@ export class ReverseProxy {
       upstreamErrors: { ...upstreamErrors },
       refused: { ...refused },
       retries,
+      stale,
       clientsOverflow,
     }
   }

@@ -1,4 +1,4 @@
-/** How an upstream's failures read to a client: a table, and the pool's idle time. */
+/** How an upstream's failures read to a client, when a request may be repeated, and the idle time. */
 import { type LocalAnswer, problemAnswer } from './local-answer.js'
 import type { UpstreamError } from './proxy-stats.js'
 
@@ -30,4 +30,12 @@ export function failureAnswer(reason: UpstreamError): LocalAnswer {
  */
 export function hintedIdleMs(seconds: number): number {
   return seconds <= 1 ? 500 * seconds : Math.min(60, seconds - 1) * 1000
+}
+
+/** Methods that may be sent twice (RFC 9110 §9.2.2). */
+const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+/** Whether sending a request again can do no harm and needs no body, of which nothing is kept. */
+export function mayRepeat(method: string, bodyBytes: number): boolean {
+  return bodyBytes === 0 && idempotent.has(method)
 }

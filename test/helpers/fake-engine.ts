@@ -1,7 +1,7 @@
 /** An engine for proxy tests: each test says what it decides, and reads what was settled. */
 import type { Decision, Outcome, Settlement } from '../../src/limiter/decision.js'
 import type { RequestFacts } from '../../src/limiter/request-facts.js'
-import type { RuleSpec } from '../../src/limiter/rule.js'
+import type { RuleSet, RuleSpec } from '../../src/limiter/rule.js'
 import type { ProxyEngine } from '../../src/proxy/options.js'
 import type { RuleName } from '../../src/vocabulary.js'
 
@@ -44,6 +44,7 @@ export class FakeEngine implements ProxyEngine {
   verdict: (facts: RequestFacts) => Decision = () => noRule
   looksAt = { path: false, jwt: false }
   spec: RuleSpec | undefined
+  ruleSet: RuleSet = { allow: [], deny: [], rules: [], hash: 0 }
   readonly decided: RequestFacts[] = []
   readonly settled: Settled[] = []
   /** Every decision owes a settlement. */
@@ -62,6 +63,10 @@ export class FakeEngine implements ProxyEngine {
 
   rule(): RuleSpec | undefined {
     return this.spec
+  }
+
+  rules(): RuleSet {
+    return this.ruleSet
   }
 
   needs(): { path: boolean; jwt: boolean } {
