@@ -273,8 +273,8 @@ export class ClientConnection {
   }
 
   /**
-   * Ends the connection so that what was written arrives: closing while the client still sends would
-   * reset it, and the reset may overtake the response.
+   * Ends the connection so that what was written arrives: closing while the client still sends
+   * would reset it, and the reset may overtake the response.
    */
   endAndLinger(): void {
     if (this.#mode === 'linger' || this.#mode === 'closed') return
@@ -292,7 +292,9 @@ export class ClientConnection {
     this.socket.destroy()
   }
 
-  /** Ends a response that cannot be finished. `reset`: an orderly close would make it look whole. */
+  /**
+   * Ends a response that cannot be finished. `reset`: an orderly close would make it look whole.
+   */
   cut(reset: boolean): void {
     this.outbox.flush()
     if (reset) this.socket.resetAndDestroy()

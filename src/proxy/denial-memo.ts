@@ -1,6 +1,7 @@
 /**
- * Denials as finished texts. A client over its limit asks again and again, and is told the same until
- * the second changes: the text is made once for equal numbers. That is what keeps saying no cheap.
+ * Denials as finished texts. A client over its limit asks again and again, and is told the same
+ * until the second changes: the text is made once for equal numbers. That is what keeps saying no
+ * cheap.
  */
 import { retryAfterSeconds } from '../http/rate-limit-headers.js'
 import type { Decision } from '../limiter/decision.js'

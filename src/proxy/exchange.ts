@@ -205,7 +205,7 @@ export class Exchange implements UpstreamUser {
     else if (this.#unsentHead !== null) this.#send(null)
   }
 
-  /** Sends a piece of body with the head before it; null: the end of a chunked body, or the head. */
+  /** Sends body with the head before it; null: the end of a chunked body, or the head alone. */
   #send(body: Buffer | null): void {
     const connection = this.#connection
     if (connection === null) return
@@ -290,7 +290,7 @@ export class Exchange implements UpstreamUser {
     return true
   }
 
-  /** Writes what one read brought: the head if it is new, body, and the end if `trailers` are given. */
+  /** Writes what one read brought: a new head, body, and the end if `trailers` are given. */
   #forward(body: Buffer | null, trailers: readonly string[] | null): void {
     let before = this.#responseHead
     let after = ''
@@ -347,7 +347,7 @@ export class Exchange implements UpstreamUser {
     this.#failed(reason)
   }
 
-  /** A kept-alive connection that closed before a byte of answer, with a request that can be repeated. */
+  /** A kept-alive connection that closed before a byte of answer to a repeatable request. */
   #mayRetry(connection: UpstreamConnection): boolean {
     if (!connection.reused || connection.parser.started || this.#retried) return false
     return mayRepeat(this.#request.method, this.#request.bodyBytes)

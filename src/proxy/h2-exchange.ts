@@ -52,7 +52,10 @@ export class H2Exchange {
   /** The request has no body: its first frame ended the stream. */
   readonly #bodiless: boolean
   #up: ClientHttp2Stream | null = null
-  /** Resets the upstream's stream. Its `close` would end an unfinished body first, as if it were whole. */
+  /**
+   * Resets the upstream's stream. Its `close` would end an unfinished body first, as if it were
+   * whole.
+   */
   readonly #cancel = new AbortController()
   #delay: NodeJS.Timeout | null = null
   #settlement: Settlement | null = null
@@ -301,7 +304,8 @@ export class H2Exchange {
   /** The client's stream is over, one way or the other. */
   #closed(): void {
     if (this.#delay) clearTimeout(this.#delay)
-    // A lost session leaves neither a code nor a mark on its streams: what we ended ourselves counts.
+    // A lost session leaves neither a code nor a mark on its streams: what we ended ourselves
+    // counts.
     const cut = !this.#whole || this.#stream.rstCode !== constants.NGHTTP2_NO_ERROR
     if (this.#up && (cut || !this.#requestWhole)) this.#cancel.abort()
     this.#up = null

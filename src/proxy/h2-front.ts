@@ -1,6 +1,6 @@
 /**
- * The listening side for an h2c upstream: clients speak HTTP/2 with prior knowledge, as gRPC does on
- * plain TCP. Others are told so and closed.
+ * The listening side for an h2c upstream: clients speak HTTP/2 with prior knowledge, as gRPC does
+ * on plain TCP. Others are told so and closed.
  */
 import { constants, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'

@@ -122,7 +122,10 @@ const trailerFields = new Set([
   'www-authenticate',
 ])
 
-/** Whether a field may stand in a trailer section: none for framing, routing, or access (RFC 9110 §6.5.1). */
+/**
+ * Whether a field may stand in a trailer section: none for framing, routing, or access (RFC 9110
+ * §6.5.1).
+ */
 export function mayTrail(name: string): boolean {
   const { lower, field: kind } = headerName(name)
   return kind === field.pass && !trailerFields.has(lower)

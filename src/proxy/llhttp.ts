@@ -179,9 +179,10 @@ export class MessageParser {
   }
 
   /**
-   * Parses `chunk` from `from` on, at most `feedBytesMax` bytes and never past the end of a message,
-   * and returns the position after what was consumed. Afterwards `headFresh`, `body`, `complete` and
-   * `error` say what was found. After an error or a complete message only `reset` or `free` may follow.
+   * Parses `chunk` from `from` on, at most `feedBytesMax` bytes and never past the end of a
+   * message, and returns the position after what was consumed. Afterwards `headFresh`, `body`,
+   * `complete` and `error` say what was found. After an error or a complete message only `reset`
+   * or `free` may follow.
    */
   feed(chunk: Buffer, from: number): number {
     assert(this.#pointer !== 0, 'a freed parser is not fed')
@@ -202,7 +203,9 @@ export class MessageParser {
     return from + used
   }
 
-  /** The peer closed its side: a message that only the end of the connection ends is complete now. */
+  /**
+   * The peer closed its side: a message that only the end of the connection ends is complete now.
+   */
   finish(): void {
     assert(this.#pointer !== 0, 'a freed parser is not finished')
     spanCount = 0

@@ -29,7 +29,8 @@ export class Outbox {
 
   /**
    * Writes `before`, `body` and `after` in this order, at the latest when this turn ends. The texts
-   * are Latin-1, as HTTP/1 heads are. False: the socket's buffer is over its mark, wait for 'drain'.
+   * are Latin-1, as HTTP/1 heads are. False: the socket's buffer is over its mark, wait for
+   * 'drain'.
    */
   send(before: string, body: Buffer | null, after: string): boolean {
     this.flush()

@@ -1,4 +1,7 @@
-/** What the proxy counts. The core of the proxy writes plain fields; an exporter reads them at scrape. */
+/**
+ * What the proxy counts. The core of the proxy writes plain fields; an exporter reads them at
+ * scrape.
+ */
 
 /** Why an upstream could not answer; a closed set, used as a metric label. */
 export const upstreamErrors = [
@@ -27,7 +30,10 @@ export const refusals = [
 ] as const
 export type RefusalKind = (typeof refusals)[number]
 
-/** Counters since start but `inflight`, `clients`, `upstreams` and `tunnels`, which are present numbers. */
+/**
+ * Counters since start but `inflight`, `clients`, `upstreams` and `tunnels`, which are present
+ * numbers.
+ */
 export interface ProxyStats {
   /** Requests that were admitted or wait for it, and are not answered yet. */
   readonly inflight: number

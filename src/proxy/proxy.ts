@@ -1,7 +1,7 @@
 /**
- * The reverse proxy: a listener, its connections, the pool to the upstream, and one timer that looks
- * at all deadlines. Requests are decided by the engine that it is given; see docs/decisions/0004 for
- * why it stands on plain sockets and llhttp.
+ * The reverse proxy: a listener, its connections, the pool to the upstream, and one timer that
+ * looks at all deadlines. Requests are decided by the engine that it is given; see
+ * docs/decisions/0004 for why it stands on plain sockets and llhttp.
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Address } from '../vocabulary.js'
@@ -92,7 +92,9 @@ export class ReverseProxy {
     })
   }
 
-  /** From now on each response asks its client to close the connection; everything is still served. */
+  /**
+   * From now on each response asks its client to close the connection; everything is still served.
+   */
   drain(): void {
     this.#context.draining = true
     this.#h2?.front.drain()

@@ -191,12 +191,16 @@ function checkFraming(head: MessageHead, fields: Fields, target: string): Reques
   return { ok: true, request }
 }
 
-/** HTTP/2 over Upgrade is gone since RFC 9113, and a server may ignore any upgrade it does not do. */
+/**
+ * HTTP/2 over Upgrade is gone since RFC 9113, and a server may ignore any upgrade it does not do.
+ */
 function upgradeOf(value: string | null): string | null {
   return value === null || /(?:^|[\s,])h2c?(?:$|[\s,])/i.test(value) ? null : value
 }
 
-/** Path and query of the target, `*` for OPTIONS, or null when it is neither ours nor unambiguous. */
+/**
+ * Path and query of the target, `*` for OPTIONS, or null when it is neither ours nor unambiguous.
+ */
 function originForm(method: string, target: string, host: string | null): string | null {
   if (target.includes('#')) return null
   if (target.charCodeAt(0) === 47) return target

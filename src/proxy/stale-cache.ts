@@ -1,7 +1,7 @@
 /**
- * `onExceeded.staleFor`: a client over its limit gets the last 200 of the same GET instead of a 429,
- * marked as stale. Kept per rule key, method, host, target and what the response varies by, in bounded
- * memory; what is private stays out. RFC 9111 says what a shared cache may keep.
+ * `onExceeded.staleFor`: a client over its limit gets the last 200 of the same GET instead of a
+ * 429, marked as stale. Kept per rule key, method, host, target and what the response varies by,
+ * in bounded memory; what is private stays out. RFC 9111 says what a shared cache may keep.
  */
 import { CompiledKey } from '../limiter/compiled-key.js'
 import { CompiledMatch } from '../limiter/compiled-match.js'
@@ -185,7 +185,10 @@ export class StaleRecorder {
     return true
   }
 
-  /** False: it is too long to be kept. The bytes are copied, since a piece keeps a whole read alive. */
+  /**
+   * False: it is too long to be kept. The bytes are copied, since a piece keeps a whole read
+   * alive.
+   */
   add(body: Buffer): boolean {
     this.#bytes += body.length
     if (this.#bytes > this.#bytesMax) return false

@@ -1,4 +1,6 @@
-/** How an upstream's failures read to a client, when a request may be repeated, and the idle time. */
+/**
+ * How an upstream's failures read to a client, when a request may be repeated, and the idle time.
+ */
 import { type LocalAnswer, problemAnswer } from './local-answer.js'
 import type { UpstreamError } from './proxy-stats.js'
 
