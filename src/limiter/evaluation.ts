@@ -79,11 +79,26 @@ export class Evaluation {
     this.slot[place] = slot
     this.admitted[place] = (
       slot < 0
-        ? this.#sketch.admits(plan, limit, key, cost, this.#store.pods, monotonicMs)
+        ? this.#judgeUnplaced(place, monotonicMs)
         : this.#judge(place, slot, monotonicMs, wallMs)
     )
       ? 1
       : 0
+  }
+
+  /** The table has no place for the key: `failureMode: closed` refuses, else a sketch keeps count. */
+  #judgeUnplaced(place: number, monotonicMs: number): boolean {
+    const plan = this.plans[place] as RulePlan
+    const limit = this.limits[place] as LimitPlan
+    const key = this.keys[place] as string
+    const cost = this.cost[place] as number
+    if (plan.spec.failureMode === 'closed') return cost <= 0
+    const { pods } = this.#store
+    if (plan.isLeaky) {
+      const left = this.#sketch.left(plan, limit, key, pods, monotonicMs)
+      this.delayMs[place] = Math.max(0, limit.capacity / pods - left) * (pods / limit.rate)
+    }
+    return this.#sketch.admits(plan, limit, key, cost, pods, monotonicMs)
   }
 
   #judge(place: number, slot: number, monotonicMs: number, wallMs: number): boolean {
@@ -168,7 +183,7 @@ export class Evaluation {
     into.retryAfterMs = 0
     if (this.missing[place] === 1) return
     if (slot < 0) {
-      if (!into.allowed) into.retryAfterMs = limit.rate > 0 ? Math.ceil(1 / limit.rate) : 1000
+      this.#readUnplaced(place, into, monotonicMs)
       return
     }
     const store = this.#store
@@ -183,7 +198,28 @@ export class Evaluation {
     into.retryAfterMs = Math.min(waitMsMax, Math.ceil(Math.max(byLevel, byShare, 1)))
   }
 
+  #readUnplaced(place: number, into: Numbers, monotonicMs: number): void {
+    const plan = this.plans[place] as RulePlan
+    const limit = this.limits[place] as LimitPlan
+    const key = this.keys[place] as string
+    const { pods } = this.#store
+    const left = this.#sketch.left(plan, limit, key, pods, monotonicMs)
+    into.remaining = Math.floor(left + unitEpsilon)
+    if (into.allowed) return
+    const cost = Math.max(this.cost[place] as number, unitEpsilon)
+    const waitMs = this.#sketch.waitMs(plan, limit, key, cost, pods, monotonicMs)
+    into.retryAfterMs = Math.min(waitMsMax, Math.ceil(Math.max(waitMs, 1)))
+  }
+
+  /** The rule could not count the key in the table. */
+  isDegraded(place: number): boolean {
+    return this.slot[place] === -1 && this.missing[place] === 0
+  }
+
+  /** Why a rule denies. */
   reason(place: number): DecisionReason {
-    return this.missing[place] === 1 ? 'missing-key' : 'limited'
+    if (this.missing[place] === 1) return 'missing-key'
+    const closed = (this.plans[place] as RulePlan).spec.failureMode === 'closed'
+    return closed && this.isDegraded(place) ? 'degraded' : 'limited'
   }
 }

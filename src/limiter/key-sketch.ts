@@ -10,6 +10,19 @@ import type { LimitPlan, RulePlan } from './rule-plan.js'
 const rows = 4
 const columns = 1 << 14
 
+/** Nobody knows when requests in flight end. */
+const gaugeWaitMs = 1000
+
+/** A pod's even part of the burst; at least one unit, or it could admit nothing at all. */
+function partOf(limit: LimitPlan, pods: number): number {
+  return Math.max(1, limit.capacity / pods)
+}
+
+/** How long one unit takes to come back to one pod. */
+function unitMs(limit: LimitPlan, pods: number): number {
+  return pods / limit.rate
+}
+
 export class KeySketch {
   readonly #tats = new Float64Array(rows * columns)
   readonly #seed: number
@@ -29,11 +42,29 @@ export class KeySketch {
   ): boolean {
     // Requests in flight are not told by time: without a counter the rule's failure mode decides.
     if (plan.isGauge) return plan.spec.failureMode === 'open'
-    if (cost <= 0) return true
-    const unitMs = pods / limit.rate
-    const capacity = Math.max(1, limit.capacity / pods)
-    const used = Math.max(0, this.#lowest(plan.identity, key) - monotonicMs) / unitMs
-    return used + cost <= capacity + 1e-9
+    return cost <= 0 || this.left(plan, limit, key, pods, monotonicMs) >= cost - 1e-9
+  }
+
+  /** Units that this pod has left for a key, never negative. A concurrency rule has none to tell. */
+  left(plan: RulePlan, limit: LimitPlan, key: string, pods: number, monotonicMs: number): number {
+    if (plan.isGauge) return 0
+    const owedMs = Math.max(0, this.#lowest(plan.identity, key) - monotonicMs)
+    return Math.max(0, partOf(limit, pods) - owedMs / unitMs(limit, pods))
+  }
+
+  /** Until `cost` fits, milliseconds; Infinity for more than a pod's part of the burst. */
+  waitMs(
+    plan: RulePlan,
+    limit: LimitPlan,
+    key: string,
+    cost: number,
+    pods: number,
+    monotonicMs: number,
+  ): number {
+    if (plan.isGauge) return gaugeWaitMs
+    if (cost > partOf(limit, pods)) return Number.POSITIVE_INFINITY
+    const left = this.left(plan, limit, key, pods, monotonicMs)
+    return Math.max(0, cost - left) * unitMs(limit, pods)
   }
 
   take(
@@ -45,8 +76,8 @@ export class KeySketch {
     monotonicMs: number,
   ): void {
     if (cost <= 0 || plan.isGauge) return
-    const unitMs = pods / limit.rate
-    const tat = Math.max(monotonicMs, this.#lowest(plan.identity, key)) + cost * unitMs
+    const freeAtMs = Math.max(monotonicMs, this.#lowest(plan.identity, key))
+    const tat = freeAtMs + cost * unitMs(limit, pods)
     const hash = this.#hash(plan.identity, key)
     for (let row = 0; row < rows; row++) {
       const place = this.#place(row, hash)

@@ -178,10 +178,12 @@ export class Limiter {
     const decision = this.#decision
     this.#forgetNames()
     let settles = false
+    let degraded = false
     for (let place = 0; place < evaluation.count; place++) {
       const plan = evaluation.plans[place] as RulePlan
-      if (evaluation.slot[place] === -1 && evaluation.missing[place] === 0) {
+      if (evaluation.isDegraded(place)) {
         this.degradedDecisions++
+        degraded = true
       }
       if (evaluation.admitted[place] === 1) settles ||= plan.settles && evaluation.cost[place]! > 0
       else if (plan.enforces) this.#violated.push(plan.spec.name)
@@ -194,6 +196,7 @@ export class Limiter {
     }
     decision.settlement = passes && settles ? this.#openSettlement() : null
     this.#report(passes, monotonicMs, wallMs)
+    if (degraded && passes) decision.reason = 'degraded'
     this.#countAll(passes, via)
     return decision
   }
