@@ -13,7 +13,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { cpus, tmpdir } from 'node:os'
+import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startChild } from './proxy.js'
@@ -180,8 +180,8 @@ function measure({ port, pid }: Candidate, seconds: number, denied: boolean): Me
   if (wrong > 100 || /Socket errors/.test(out)) throw new Error(`unexpected answers:\n${out}`)
   return {
     perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(out)?.[1]),
-    p50Ms: milliseconds(/50%\s+(\S+)/.exec(out)?.[1]),
-    p99Ms: milliseconds(/99%\s+(\S+)/.exec(out)?.[1]),
+    p50Ms: milliseconds(/^ +50% +(\S+)/m.exec(out)?.[1]),
+    p99Ms: milliseconds(/^ +99% +(\S+)/m.exec(out)?.[1]),
     cpuUs: cpuUs / requests,
   }
 }
@@ -241,6 +241,7 @@ function write(lines: readonly string[]): void {
 async function main(): Promise<void> {
   const missing = ['wrk', 'nginx', 'haproxy'].filter(program => !has(program))
   if (missing.length > 0) throw new Error(`bench:proxy needs ${missing.join(', ')}`)
+  const loadBefore = loadavg()[0] ?? 0
   const upstream = await nginxUpstream()
   const nginxAllowed = await nginxProxy(upstream, false)
   const off = await grapevine(upstream, 'off', 'Grapevine, no rules')
@@ -264,7 +265,8 @@ async function main(): Promise<void> {
     ...compare(denied, true),
     '',
     `Node.js ${process.version}, ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${connections} connections,` +
-      ` ${flags.rounds} rounds of ${flags.seconds} s, medians${pinned ? ', each proxy pinned to one core' : ''}.`,
+      ` ${flags.rounds} rounds of ${flags.seconds} s, medians${pinned ? ', each proxy pinned to one core' : ''};` +
+      ` load average before the run ${loadBefore.toFixed(1)}.`,
   ]
   console.log(lines.join('\n'))
   if (flags.write) write(lines)
