@@ -19,9 +19,10 @@
 {{- define "grapevine-sidecar.sidecarYaml" -}}
 {{- $values := .values -}}
 {{- $namespace := .root.Release.Namespace -}}
+{{- $six := eq $values.gossip.ipFamily "IPv6" -}}
 {{- $gossip := dict
-  "bind" "0.0.0.0:7946"
-  "advertise" "[${POD_IP}]:7946"
+  "bind" (ternary "[::]:7946" "0.0.0.0:7946" $six)
+  "advertise" (ternary "[${POD_IP}]:7946" "${POD_IP}:7946" $six)
   "label" ($values.gossip.label | default (printf "%s/%s" $namespace $values.ring)) -}}
 {{- if $values.gossip.encryption -}}
 {{- $_ := set $gossip "encryptionKeys" (list "file:/etc/grapevine/keys/gossip") -}}
