@@ -13,11 +13,14 @@ import type { CounterTable } from './counter-table.js'
 import { bucketFamily, familyCode } from './family.js'
 import { EntryMerger } from './merge.js'
 import { relayList } from './send-queue.js'
+import { divideAnew, undividedUsed } from './split.js'
 
 /** Assumed until a round trip was measured, milliseconds. */
 const transitMsDefault = 1
 /** The longest that news under pressure waits to be sent, milliseconds. */
 const batchWaitMsMax = 20
+/** Two pods' views differ by what is on its way; that much is no disagreement, milliseconds of the rate. */
+const toleranceMs = 20
 /** Weight of one entry in the average of ages. */
 const lagWeight = 0.02
 /** News older than this says nothing about the network: somebody stood still, or a split healed. */
@@ -40,8 +43,10 @@ export class MessageMerger implements MessageVisitor {
   #shape = -1
   #slot = -1
   #adopts = false
-  #balance = 0
+  /** The sender's used units; -1 when it told none that can be compared. */
+  #balance = -1
   #ownContained = 0
+  #missing = 0
   #hasNews = false
 
   constructor(parts: {
@@ -100,14 +105,18 @@ export class MessageMerger implements MessageVisitor {
     this.#slot = table.openById(idHi, idLo, this.#shape, this.#monotonicMs, this.#wallMs)
     this.#adopts = false
     this.#hasNews = false
+    this.#balance = -1
     if (this.#slot < 0 || used === null) return
-    const { slots } = table
-    const isNew = slots.firstEntry[this.#slot] === -1
-    if (slots.family[this.#slot] !== bucketFamily || !isNew) return
+    const { slots, shapes } = table
+    if (slots.family[this.#slot] !== bucketFamily) return
     // A counter that this pod has heard nothing of: the sender's balance holds, its totals are in it.
-    this.#adopts = true
-    this.#balance = used
+    this.#adopts = slots.firstEntry[this.#slot] === -1
+    const own = shapes.at(slots.shape[this.#slot] as number)
+    const theirs = shapes.at(this.#shape)
+    const isSame = own.capacity === theirs.capacity && own.periodMs === theirs.periodMs
+    if (this.#adopts || isSame) this.#balance = used
     this.#ownContained = 0
+    this.#missing = 0
   }
 
   entry(wire: WireEntry): void {
@@ -130,6 +139,7 @@ export class MessageMerger implements MessageVisitor {
       this.#monotonicMs,
       this.#wallMs,
     )
+    if (this.#balance >= 0 && !this.#adopts) this.#missing += this.#unheard(wire, origin)
     if (entry < 0) return
     this.#hasNews = true
     if (this.#handOn) {
@@ -143,23 +153,41 @@ export class MessageMerger implements MessageVisitor {
     if (ageMs < lagMsMax) table.lagMs += (ageMs - table.lagMs) * lagWeight
   }
 
-  /** Brings a bucket to the sender's balance, with what that does not contain of own consumption. */
-  #adopt(): void {
-    const { slots, levels } = this.#table
+  /** What this pod knows of an origin's usage beyond what a sender told. */
+  #unheard(wire: WireEntry, origin: number): number {
+    const { slots, entries } = this.#table
+    const entry = entries.find(slots.firstEntry[this.#slot] as number, origin)
+    if (entry < 0 || entries.epoch[entry] !== wire.epoch) return 0
+    const known = (entries.consumed[entry] as number) - (entries.returned[entry] as number)
+    return Math.max(0, known - (wire.consumed - wire.returned))
+  }
+
+  /**
+   * Compares a bucket with a sender's balance, as old as it is and with what it does not contain, and takes
+   * the emptier of both: views that drifted apart come together, and never at the limit's expense.
+   */
+  #compare(): void {
+    const { slots, levels, shapes } = this.#table
     const slot = this.#slot
-    const unitMs = slots.periodMs[slot] as number
-    const most = 2 * (slots.capacity[slot] as number) * unitMs
+    const { capacity, periodMs } = shapes.at(slots.shape[slot] as number)
     const ageMs = this.#transitMs + this.#extraAgeMs
-    const theirs = Math.max(0, Math.min(most, this.#balance * unitMs) - ageMs)
-    const own = Math.max(0, (slots.level[slot] as number) - this.#monotonicMs)
-    const missing = Math.max(0, levels.ownUsage(slot) - this.#ownContained) * unitMs
-    const together = theirs + Math.min(own, missing)
-    slots.level[slot] = this.#monotonicMs + Math.min(most, Math.max(own, together))
+    const theirs = Math.max(0, Math.min(2 * capacity, this.#balance) - ageMs / periodMs)
+    const own = levels.published(slot, this.#monotonicMs, this.#wallMs)
+    const unsent = Math.max(0, levels.ownUsage(slot) - this.#ownContained)
+    const unheard = this.#missing + Math.min(own, unsent)
+    // Two that have not heard of each other for long compare nothing: a split or a pause lies between them.
+    if (!this.#adopts && unheard > capacity / 4) return
+    const used = theirs + unheard
+    const tolerance = this.#adopts ? 0 : Math.max(1, capacity / 100, toleranceMs / periodMs)
+    const whole = { used: own, wholeRate: 1 / periodMs, wholeCapacity: capacity }
+    if (used <= undividedUsed(slots, slot, whole, this.#monotonicMs) + tolerance) return
+    divideAnew(slots, slot, { ...whole, used: Math.min(used, 2 * capacity) }, this.#monotonicMs)
   }
 
   counterEnd(): void {
-    if (this.#slot >= 0 && this.#adopts) this.#adopt()
-    if (this.#slot < 0 || !this.#hasNews) return
+    if (this.#slot < 0) return
+    if (this.#balance >= 0) this.#compare()
+    if (!this.#hasNews) return
     this.#table.demand.sumOthers(this.#slot, this.#monotonicMs)
     this.#table.noteOvershoot(this.#slot, this.#monotonicMs)
   }

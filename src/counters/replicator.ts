@@ -61,6 +61,9 @@ const slowMs = 1000
 const repeatsMax = 3
 const repeatGapMs = 100
 
+/** A pod that could not pull a state for so long takes its whole part all the same (product.md §6). */
+const syncMsMax = 2000
+
 /** Ages of news in milliseconds. */
 const ageBoundsMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000]
 
@@ -81,6 +84,10 @@ export class Replicator {
   #peers: readonly CounterPeer[] = []
   #lastBatchAtMs = Number.NEGATIVE_INFINITY
   #synced = false
+  #visible = 1
+  #known = 1
+  /** When this pod first saw another one, monotonic. */
+  #joinedAtMs = Number.POSITIVE_INFINITY
 
   constructor(options: ReplicatorOptions, ports: { readonly random: Random }) {
     const { table, origin } = options
@@ -140,7 +147,16 @@ export class Replicator {
     this.#ring.set(this.#origin, peers)
     queue.pods = peers.length + 1
     this.#budget.isLarge = !this.#ring.isMesh
-    this.#setFleet(visible, Math.max(known, visible), monotonicMs)
+    this.#visible = visible
+    this.#known = Math.max(known, visible)
+    if (!this.#synced && visible > 1) this.#joinedAtMs = Math.min(this.#joinedAtMs, monotonicMs)
+    this.#view(monotonicMs)
+  }
+
+  /** Until it knows what the others have used, a pod works with its even part, as if it saw nobody. */
+  #view(monotonicMs: number): void {
+    if (!this.#synced && monotonicMs > this.#joinedAtMs + syncMsMax) this.#synced = true
+    this.#setFleet(this.#synced ? this.#visible : 1, this.#known, monotonicMs)
   }
 
   #setFleet(visible: number, known: number, monotonicMs: number): void {
@@ -177,7 +193,9 @@ export class Replicator {
   /** A peer's part of a push/pull. A large one is merged bit by bit as time goes on. */
   mergeRemoteState(bytes: Uint8Array, _join: boolean, monotonicMs: number, wallMs: number): void {
     if (this.#inbox.accept(bytes, monotonicMs)) return
-    if (this.#merger.merge(bytes, monotonicMs, wallMs)) this.#synced = true
+    if (!this.#merger.merge(bytes, monotonicMs, wallMs)) return
+    this.#synced = true
+    this.#view(monotonicMs)
   }
 
   #mergeWaiting(monotonicMs: number, wallMs: number): void {
@@ -185,7 +203,9 @@ export class Replicator {
     if (next === null) return
     const { bytes, heldMs } = next.part
     const merged = this.#merger.merge(bytes, monotonicMs, wallMs, { heldMs })
-    if (merged && next.isLast) this.#synced = true
+    if (!merged || !next.isLast) return
+    this.#synced = true
+    this.#view(monotonicMs)
   }
 
   /** Nobody is there to pull from: what this pod knows is all there is. */
@@ -215,6 +235,8 @@ export class Replicator {
   /** Sends what is due. */
   advance(monotonicMs: number, wallMs: number, send: SendCounters): void {
     this.#mergeWaiting(monotonicMs, wallMs)
+    // The shell may have given up waiting for a state since.
+    this.#view(monotonicMs)
     if (this.#ring.pods > 1) this.#sender.advance(monotonicMs, wallMs)
     if (monotonicMs >= this.#batchDueAtMs()) this.#batch(false, monotonicMs, wallMs, send)
   }

@@ -7,6 +7,7 @@
  *   whole:   used u of B                 split: own part  f*u of f*B, refilled at f*R
  *   healed:  own part + others' part            others'   x = (1-f)*u - (1-f)*R*t, later + what they report
  */
+import { bucketTat } from '../lib/bucket-level.js'
 import type { SlotColumns } from './slot-columns.js'
 
 /** The fleet as this pod sees it; replaced as a whole when it changes. */
@@ -88,4 +89,20 @@ export function divideUsage(
   slots.splitUsed[slot] = moved + (after < before ? used - own : 0)
   slots.splitCapacity[slot] = (1 - after) * wholeCapacity
   return own
+}
+
+/** Sets what the undivided bucket holds, `used`, and gives each side its part of it. */
+export function divideAnew(
+  slots: SlotColumns,
+  slot: number,
+  whole: { readonly used: number; readonly wholeCapacity: number },
+  nowMs: number,
+): void {
+  const fraction = Math.min(1, (slots.capacity[slot] as number) / whole.wholeCapacity)
+  const own = whole.used * fraction
+  slots.level[slot] = bucketTat(own, nowMs, slots.periodMs[slot] as number)
+  if (fraction >= 1 - 1e-9) return
+  slots.splitUsed[slot] = whole.used - own
+  slots.splitCapacity[slot] = (1 - fraction) * whole.wholeCapacity
+  slots.splitAt[slot] = nowMs
 }

@@ -90,6 +90,7 @@ export class FleetPod {
     )
     this.limiter = new Limiter({ store: this.table })
     this.limiter.setRules(rules, 0, startWallMs)
+    this.replicator.markSynced()
   }
 }
 
