@@ -52,6 +52,8 @@ export interface CorePorts {
   readonly entropy: Entropy
 }
 
+/** A core that runs is called more often than this, milliseconds; a longer gap is a stall (counters.md §3). */
+const stallMs = 250
 /** How often a silent address is tried again, on average; half to one and a half times that. */
 const silentRetryMs = 1000
 /** Silent addresses tried in one go. */
@@ -75,6 +77,7 @@ export class Core {
   #nowMs = 0
   #silentRetryAtMs = Number.POSITIVE_INFINITY
   #suspicionsSeen = 0
+  #seenAtMs = Number.POSITIVE_INFINITY
 
   constructor(options: CoreOptions, ports: CorePorts) {
     this.#random = ports.random
@@ -121,6 +124,7 @@ export class Core {
   /** Announces the node to itself and arms the protocol's timers. Once, before everything else. */
   start(monotonicMs: number, wallMs: number): void {
     this.#wallMs = wallMs
+    this.#seenAtMs = monotonicMs
     this.#limiter.setRules(this.#rules, monotonicMs, wallMs)
     this.#swim.start(monotonicMs)
     this.#absorb(monotonicMs)
@@ -138,6 +142,7 @@ export class Core {
     monotonicMs: number,
     wallMs: number,
   ): Decision {
+    this.#watch(monotonicMs)
     return this.#limiter.decide(facts, via, monotonicMs, wallMs)
   }
 
@@ -152,6 +157,7 @@ export class Core {
     monotonicMs: number,
     wallMs: number,
   ): Decision | null {
+    this.#watch(monotonicMs)
     return this.#limiter.check(rule, key, cost, 'check', monotonicMs, wallMs)
   }
 
@@ -217,6 +223,7 @@ export class Core {
   }
 
   handlePacket(bytes: Uint8Array, from: Address, monotonicMs: number, wallMs: number): void {
+    this.#watch(monotonicMs)
     this.#wallMs = wallMs
     this.#swim.handlePacket(bytes, from, monotonicMs)
     this.#absorb(monotonicMs)
@@ -228,6 +235,7 @@ export class Core {
   }
 
   handleStreamData(stream: StreamId, bytes: Uint8Array, monotonicMs: number, wallMs: number): void {
+    this.#watch(monotonicMs)
     this.#wallMs = wallMs
     this.#swim.handleStreamData(stream, bytes, monotonicMs)
     this.#absorb(monotonicMs)
@@ -247,6 +255,7 @@ export class Core {
 
   /** Does everything that is due: probes, gossip, counter batches, tries at silent pods. */
   advance(monotonicMs: number, wallMs: number): void {
+    this.#watch(monotonicMs)
     this.#wallMs = wallMs
     this.#swim.advance(monotonicMs)
     this.#absorb(monotonicMs)
@@ -388,6 +397,12 @@ export class Core {
       node: part.origin === this.#meta.origin ? this.#meta.node : this.#peers.nodeOf(part.origin),
     })),
   })
+
+  /** A long gap between two calls: what the others did meanwhile still waits in the sockets. */
+  #watch(monotonicMs: number): void {
+    if (monotonicMs - this.#seenAtMs > stallMs) this.#limiter.stalled(this.#seenAtMs, monotonicMs)
+    this.#seenAtMs = monotonicMs
+  }
 
   #ruleStats(monotonicMs: number): RuleStats[] {
     const keys = this.#limiter.keyCounts()

@@ -24,6 +24,8 @@ const floorUnits = 1
 const floorMs = 4
 /** Unused entitlement is kept for this long at most, milliseconds. */
 const entitlementMs = 200
+/** After a stall news may still be on its way for this long: every pod has sent again by then. */
+const roundMs = 100
 /** A pod that was asked for fewer requests than this lately enters scarcity with one in hand. */
 const newcomerRequests = 6
 /** Time that "lately" means; the demand average's own, milliseconds. */
@@ -81,16 +83,31 @@ export function entitlementRate(rate: number, surplus: number, hasSurplus: boole
 
 export class FairShare {
   readonly #store: UsageStore
+  /** The latest stall of the process, monotonic: from when, until when, and to when it has effect. */
+  #stalledAtMs = Number.NEGATIVE_INFINITY
+  #resumedAtMs = Number.NEGATIVE_INFINITY
+  #carefulUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(store: UsageStore) {
     this.#store = store
+  }
+
+  /**
+   * The process stood still between the two. Balances look full and the others idle while the news still waits
+   * in the sockets: for one round others ask for what they did before, and a pod takes its part of the rate.
+   */
+  stalled(sinceMs: number, monotonicMs: number): void {
+    this.#stalledAtMs = sinceMs
+    this.#resumedAtMs = monotonicMs
+    this.#carefulUntilMs = monotonicMs + roundMs
   }
 
   /** May `cost` > 0 be taken out of `room`? Changes the mode, takes nothing. */
   admits(slot: number, cost: number, room: number, monotonicMs: number): boolean {
     const store = this.#store
     const slots = store.slots
-    const others = store.othersDemand(slot, monotonicMs)
+    const careful = monotonicMs < this.#carefulUntilMs
+    const others = store.othersDemand(slot, careful ? this.#stalledAtMs : monotonicMs)
     if (others <= 0) {
       slots.scarce[slot] = 0
       return room >= cost - unitEpsilon
@@ -99,11 +116,11 @@ export class FairShare {
     const sudden = surgeFactor * store.othersSurge(slot, monotonicMs)
     const guard = guardUnits(capacity, Math.max(others, sudden), store.lagMs)
     if (slots.scarce[slot] === 0) {
-      if (room - cost >= guard) return true
+      if (!careful && room - cost >= guard) return true
       slots.scarce[slot] = 1
       slots.entitlement[slot] = firstEntitlement(cost, store.ownDemand(slot, monotonicMs))
-      slots.entitledAt[slot] = monotonicMs
-    } else if (room > plentyUnits(capacity, guard)) {
+      slots.entitledAt[slot] = careful ? this.#stalledAtMs : monotonicMs
+    } else if (!careful && room > plentyUnits(capacity, guard)) {
       slots.scarce[slot] = 0
       return room >= cost - unitEpsilon
     }
@@ -118,16 +135,21 @@ export class FairShare {
     const slots = store.slots
     const rate = slots.rate[slot] as number
     const capacity = slots.capacity[slot] as number
+    const careful = monotonicMs < this.#carefulUntilMs
     const own = store.ownDemand(slot, monotonicMs)
-    const part = own > 0 ? own / (own + others) : 0
+    // What was asked of a pod that stood still says little: it may have an even part at least.
+    const part = Math.max(own > 0 ? own / (own + others) : 0, careful ? 1 / store.pods : 0)
     if (rate === 0) {
       slots.entitlement[slot] = Math.max(1, part * capacity) - store.ownUsage(slot)
       return room
     }
     const available = room - reserveUnits(capacity, cost, rate, own + others, store)
-    const surplus = available - surplusFloor(capacity, rate)
+    const seen = available - surplusFloor(capacity, rate)
+    const surplus = careful ? Math.min(0, seen) : seen
     const fill = part * entitlementRate(rate, surplus, store.hasSurplus(slot))
-    const elapsedMs = monotonicMs - (slots.entitledAt[slot] as number)
+    // Of the time that this pod slept through, the end counts: requests have been waiting.
+    const keptFromMs = this.#resumedAtMs - entitlementMs
+    const elapsedMs = monotonicMs - Math.max(slots.entitledAt[slot] as number, keptFromMs)
     const most = Math.max(2, cost, part * room, part * rate * entitlementMs)
     const grown = (slots.entitlement[slot] as number) + fill * Math.max(0, elapsedMs)
     slots.entitlement[slot] = Math.min(grown, most)

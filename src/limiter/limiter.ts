@@ -140,6 +140,11 @@ export class Limiter {
     return this.#conclude(via, monotonicMs, wallMs)
   }
 
+  /** The process stood still from `sinceMs` to now: what the others did meanwhile is not known yet. */
+  stalled(sinceMs: number, monotonicMs: number): void {
+    this.#share.stalled(sinceMs, monotonicMs)
+  }
+
   /** One key of one rule, as `POST /v1/check` names it. Null: no such rule. */
   check(
     rule: string,
