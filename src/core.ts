@@ -52,7 +52,7 @@ export interface CorePorts {
   readonly entropy: Entropy
 }
 
-/** A core that runs is called more often than this, milliseconds; a longer gap is a stall (counters.md §3). */
+/** A core that runs is called more often than this, milliseconds; a longer gap is a stall. */
 const stallMs = 250
 /** How often a silent address is tried again, on average; half to one and a half times that. */
 const silentRetryMs = 1000
