@@ -350,3 +350,21 @@ describe('hostile and foreign messages', () => {
     expect(fleet.pods[0]!.replicator.messagesIgnored).toBeGreaterThan(0)
   })
 })
+
+describe('a pod that stood still', () => {
+  it('does not spend a bucket that only looks full before it has read its news', () => {
+    const fleet = fleetOf(2, { limit: limitOf(100, 1000) })
+    load(fleet, [0, 1], 100, 0, 2000)
+    fleet.run(2000)
+    const stalled = fleet.pods[1]!
+    const ask = (atMs: number) =>
+      stalled.limiter.check('api', key, 1, 'check', atMs, startWallMs + atMs)!.allowed
+    // Three seconds pass unnoticed; then a hundred requests that waited come first.
+    stalled.limiter.stalled(2000, 5000)
+    const allowed = Array.from({ length: 100 }, () => ask(5000)).filter(Boolean).length
+    // Its even part of the rate over the last 200 ms.
+    expect(allowed).toBeLessThanOrEqual(12)
+    const later = Array.from({ length: 100 }, () => ask(5200)).filter(Boolean).length
+    expect(later).toBeGreaterThan(50)
+  })
+})
