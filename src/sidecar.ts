@@ -330,7 +330,7 @@ async function openListeners(
     return { ...addresses, proxy: formatAddress(await listeners.proxy.listen()) }
   } catch (error) {
     const reason = error as NodeJS.ErrnoException
-    throw new ListenError(listenMessage(reason, config.proxy.listen, 'proxy'))
+    throw new ListenError(listenMessage(reason, { kind: 'tcp', ...config.proxy.listen }, 'proxy'))
   }
 }
 

@@ -49,7 +49,7 @@ export function normalSidecar(text: SidecarText, hostname: string): SidecarConfi
 function normalProxy(text: SidecarText['proxy']): SidecarConfig['proxy'] {
   if (text === undefined) return null
   return {
-    listen: listen(text.listen ?? sidecarDefaults.proxyListen),
+    listen: address(text.listen ?? sidecarDefaults.proxyListen),
     upstream: known(readUpstream(text.upstream)),
     trustedProxies: text.trustedProxies ?? [],
   }

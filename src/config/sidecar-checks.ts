@@ -1,4 +1,5 @@
 /** What a schema cannot say of the sidecar file. Only for files valid by the schema. */
+import type { Address } from '../vocabulary.js'
 import type { Reporter } from './locator.js'
 import type { ListenAddress, SidecarConfig } from './sidecar-config.js'
 import type { SidecarText } from './sidecar-schema.js'
@@ -27,13 +28,14 @@ function checkJwt(text: SidecarText, report: Reporter): void {
 
 /** Two TCP listeners with one port would stop the process at start, where nobody looks. */
 function checkListeners(text: SidecarText, config: SidecarConfig, report: Reporter): void {
-  const gossip: ListenAddress = { kind: 'tcp', ...config.gossip.bind }
+  const tcp = (address: Address): ListenAddress => ({ kind: 'tcp', ...address })
+  const { proxy, gossip } = config
   const listeners: readonly (readonly [string, string, ListenAddress])[] = [
-    ...(config.proxy === null ? [] : [['proxy', 'listen', config.proxy.listen] as const]),
+    ...(proxy === null ? [] : [['proxy', 'listen', tcp(proxy.listen)] as const]),
     ['api', 'listen', config.api.listen],
     ['telemetry', 'listen', config.telemetry.listen],
     ['admin', 'listen', config.admin.listen],
-    ['gossip', 'bind', gossip],
+    ['gossip', 'bind', tcp(gossip.bind)],
   ]
   listeners.forEach(([section, key, address], index) => {
     const other = listeners.slice(0, index).find(([, , earlier]) => clash(earlier, address))

@@ -37,7 +37,7 @@ export interface SidecarConfig {
   readonly node: { readonly name: string }
   /** Null: no proxy. */
   readonly proxy: {
-    readonly listen: ListenAddress
+    readonly listen: Address
     readonly upstream: Upstream
     /** Networks in CIDR form whose forwarding headers are believed; loopback only if listed. */
     readonly trustedProxies: readonly string[]

@@ -41,7 +41,10 @@ const Switch = <T extends string>(words: readonly T[], options: TSchemaOptions) 
   )
 
 const ProxySection = Strict({
-  listen: Listen(sidecarDefaults.proxyListen),
+  // Behind a unix socket every client would be one address, and none could be told from the other.
+  listen: Type.Optional(
+    GrammarText('address', { default: sidecarDefaults.proxyListen, description: 'HOST:PORT.' }),
+  ),
   upstream: GrammarText('upstream', {
     description: 'http://HOST:PORT, h2c://HOST:PORT or unix:/path.',
   }),

@@ -2,7 +2,6 @@
 import type { SidecarConfig } from '../config/sidecar-config.js'
 import type { CidrSet } from '../limiter/cidr.js'
 import type { ProxyOptions, UpstreamTarget } from '../proxy/options.js'
-import { StartError } from './start-error.js'
 
 type ProxyConfig = NonNullable<SidecarConfig['proxy']>
 
@@ -11,10 +10,8 @@ export function proxyOptions(
   headers: SidecarConfig['headers'],
   trusted: CidrSet,
 ): ProxyOptions {
-  const { listen } = config
-  if (listen.kind === 'unix') throw new StartError('proxy.listen: expected HOST:PORT')
   return {
-    listen,
+    listen: config.listen,
     upstream: upstreamTarget(config.upstream),
     trusts: address => trusted.contains(address),
     headers,
