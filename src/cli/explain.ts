@@ -9,6 +9,9 @@ import { plain } from './text-table.js'
 interface ExplainAnswer extends Omit<Explanation, 'rules'> {
   readonly rules: readonly (Omit<Explanation['rules'][number], 'key'> & {
     readonly key: {
+      readonly hash: string
+      /** Where the sidecar says `revealKeys`. */
+      readonly key?: readonly string[]
       readonly own: OriginPart | null
       readonly peers: readonly OriginPart[]
     } | null
@@ -67,6 +70,8 @@ export function explanationLines(explanation: ExplainAnswer): string[] {
       const retry = allowed ? '' : `, retry after ${retryAfterMs} ms`
       lines.push(`    ${allowed ? 'allows' : 'denies'}: ${remaining} of ${limit} left${retry}`)
     }
+    if (rule.key !== null) lines.push(`    key: ${keyText(rule.key)}`)
+    else if (rule.verdict !== null) lines.push('    key: not seen yet, so nothing is used')
     if (rule.key?.own) lines.push(`    this pod: ${partText(rule.key.own)}`)
     for (const part of rule.key?.peers ?? []) {
       const who = part.node === null ? part.origin : plain(part.node)
@@ -74,6 +79,16 @@ export function explanationLines(explanation: ExplainAnswer): string[] {
     }
   }
   return lines
+}
+
+function keyText({
+  hash,
+  key,
+}: {
+  readonly hash: string
+  readonly key?: readonly string[]
+}): string {
+  return key === undefined ? plain(hash) : `${plain(hash)} (${key.map(plain).join(', ')})`
 }
 
 function partText(part: OriginPart): string {

@@ -162,11 +162,14 @@ export class CounterTable {
     return this.shapes.numberOf(shape)
   }
 
-  /** The slot of a key, -1 when this pod does not know it. */
+  /** The slot of a key, asked for here or heard of; -1 when this pod does not know it. Changes nothing. */
   find(identity: number, text: string): number {
     const key = text.length > keyLengthMax ? longKeyDigest(text) : text
-    const hash = this.#hash.of(identity, key)
-    return this.#findText(hash, identity, key)
+    const slot = this.#findText(this.#hash.of(identity, key), identity, key)
+    if (slot >= 0) return slot
+    const { hi, lo } = this.#ids.of(this.#identityTexts[identity] as string, key)
+    const heard = this.findById(hi, lo)
+    return heard >= 0 && this.slots.identity[heard] === -1 ? heard : -1
   }
 
   /**

@@ -4,7 +4,7 @@ import type { RuleVerdict } from './decision.js'
 import { unitEpsilon } from './fair-share.js'
 import type { CounterView, KeyViews } from './key-views.js'
 import type { MatchExplanation, RuleExplanation } from './match-result.js'
-import type { RulePlan } from './rule-plan.js'
+import type { LimitPlan, RulePlan } from './rule-plan.js'
 
 type Verdict = Omit<RuleVerdict, 'rule'>
 
@@ -74,16 +74,54 @@ function explainRule(
     return { rule: name, matched, because, key: null, verdict }
   }
   const key = views.view(plan, slot, monotonicMs, wallMs)
-  const used = store.used(slot, monotonicMs, wallMs)
-  const waitMs = store.waitMs(slot, Math.max(rule.cost, 0), monotonicMs, wallMs)
-  const allowed = waitMs === 0 && key.remaining + 1 > rule.cost
+  const standing = standingOf(
+    { views, slot, limit, cost: rule.cost, left: key.remaining },
+    monotonicMs,
+    wallMs,
+  )
   const verdict = {
     ...untouched,
-    allowed,
-    remaining: key.remaining,
+    allowed: standing.allowed,
+    remaining: standing.remaining,
     resetAfterMs: key.resetAfterMs,
-    retryAfterMs: allowed ? 0 : Math.max(1, Math.ceil(waitMs)),
-    delayMs: plan.isLeaky && allowed ? used * (store.slots.periodMs[slot] as number) : 0,
+    retryAfterMs: standing.allowed ? 0 : Math.max(1, Math.ceil(standing.waitMs)),
+    delayMs:
+      plan.isLeaky && standing.allowed
+        ? store.used(slot, monotonicMs, wallMs) * (store.slots.periodMs[slot] as number)
+        : 0,
   }
   return { rule: name, matched, because, key, verdict }
+}
+
+interface Standing {
+  readonly allowed: boolean
+  readonly remaining: number
+  readonly waitMs: number
+}
+
+/** What a known counter says to `cost` more units under `limit`, which may not be the one in force yet. */
+function standingOf(
+  counter: {
+    readonly views: KeyViews
+    readonly slot: number
+    readonly limit: LimitPlan
+    readonly cost: number
+    /** What this pod may take under the limit in force. */
+    readonly left: number
+  },
+  monotonicMs: number,
+  wallMs: number,
+): Standing {
+  const { views, slot, limit, cost, left } = counter
+  const { store } = views
+  if (store.slots.shape[slot] === limit.shape) {
+    const waitMs = store.waitMs(slot, Math.max(cost, 0), monotonicMs, wallMs)
+    return { allowed: waitMs === 0 && left + 1 > cost, remaining: left, waitMs }
+  }
+  // A client that changed its tier: the next request carries over what is used, looking does not.
+  const room = limit.capacity - store.used(slot, monotonicMs, wallMs)
+  const remaining = Math.max(0, Math.floor(room + unitEpsilon))
+  const missing = Math.max(0, cost - room)
+  const waitMs = limit.rate > 0 ? missing / limit.rate : 0
+  return { allowed: cost <= room + unitEpsilon, remaining, waitMs }
 }

@@ -213,7 +213,7 @@ describe('commands that ask a running sidecar', () => {
       rules: [
         {
           ...{ rule: 'api', matched: true, because: 'key ip' },
-          key: { own: part('self', 0), peers: [part('pod-2', 40)] },
+          key: { hash: '00112233aabbccdd', own: part('self', 0), peers: [part('pod-2', 40)] },
           verdict: { allowed: false, limit: 5, remaining: 0, retryAfterMs: 900 },
         },
         { rule: 'login', matched: false, because: 'path', key: null, verdict: null },
@@ -232,6 +232,7 @@ describe('commands that ask a running sidecar', () => {
       'would be denied (limited)',
       '+ api: key ip',
       '    denies: 0 of 5 left, retry after 900 ms',
+      '    key: 00112233aabbccdd',
       '    this pod: used 3, offered 4',
       '    pod-2: used 3, offered 4, heard of 40 ms ago',
       '- login: path',
