@@ -168,7 +168,12 @@ export class Core {
 
   /** Why a request would be answered the way it would. Consumes nothing. */
   explain(facts: RequestFacts, monotonicMs: number, wallMs: number): Explanation {
-    return this.#limiter.explain(facts, monotonicMs, wallMs)
+    const explanation = this.#limiter.explain(facts, monotonicMs, wallMs)
+    const rules = explanation.rules.map(rule => ({
+      ...rule,
+      key: rule.key && this.#named(rule.key),
+    }))
+    return { ...explanation, rules }
   }
 
   /** Which rules a request falls under, without asking any of them. */

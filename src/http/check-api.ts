@@ -43,6 +43,14 @@ export function addCheckApi(app: FastifyInstance, options: CheckApiOptions): voi
       if (prepared.every(isReady)) return reply.send(answer(prepared))
       return Promise.all(prepared).then(answer)
     })
+    scope.route({
+      method: ['GET', 'PUT', 'PATCH', 'DELETE'],
+      url: '/v1/check',
+      handler: (_request, reply) => {
+        void reply.header('Allow', 'POST')
+        throw new HttpProblem(405, 'A check is a POST.')
+      },
+    })
   })
 }
 

@@ -1,6 +1,7 @@
 /** The bodies that `POST /v1/check` and `POST /explain` accept; what is not named here is refused. */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { type Static, Type } from 'typebox'
+import { canonicalIp } from '../limiter/cidr.js'
 
 /** Costs are finite and within this, either way. */
 export const costMax = 1e9
@@ -22,7 +23,7 @@ const describedRequest = Type.Object(
         maxProperties: headersMax,
       }),
     ),
-    ip: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+    ip: Type.Optional(Type.String({ maxLength: 64, format: 'IP address' })),
   },
   { additionalProperties: false },
 )
@@ -44,6 +45,7 @@ export type RequestCheck = Static<typeof requestCheck>
 export type Check = RuleCheck | RequestCheck
 
 const ajv = new Ajv({ allErrors: false, coerceTypes: false, removeAdditional: false })
+ajv.addFormat('IP address', { type: 'string', validate: text => canonicalIp(text) !== null })
 const validateRuleCheck = ajv.compile(ruleCheck)
 const validateRequestCheck = ajv.compile(requestCheck)
 const validateDescribed = ajv.compile(describedRequest)

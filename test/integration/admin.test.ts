@@ -113,7 +113,7 @@ describe('admin against the real core', () => {
     expect(await post('/explain', request)).toMatchObject({
       allowed: false,
       reason: 'limited by api',
-      rules: [{ verdict: { allowed: false, remaining: 0 } }],
+      rules: [{ key: { own: { node: 'pod-a' } }, verdict: { allowed: false, remaining: 0 } }],
     })
   })
 

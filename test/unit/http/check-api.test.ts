@@ -162,6 +162,8 @@ describe('POST /v1/check', () => {
     ['more parts than the key has', { rule: 'api', key: ['a', 'b'] }, 400],
     ['a prototype in the body', '{"rule":"api","key":"a","__proto__":{"x":1}}', 400],
     ['a header that is a number', { request: { headers: { a: 1 } } }, 400],
+    ['an address that is none', { request: { ip: 'somewhere' } }, 400],
+    ['no number', '{"rule":"api","key":"a","cost":NaN}', 400],
     ['an unknown rule', { rule: 'nope', key: 'a' }, 404],
     ['too large a batch', Array.from({ length: 1001 }, () => ({ rule: 'api', key: 'a' })), 400],
   ])('%s is a problem and charges nothing', async (_what, body, status) => {
@@ -182,6 +184,14 @@ describe('POST /v1/check', () => {
     expect(response.status).toBe(404)
     expect(response.body.detail).toBe('check 1: there is no rule "nope"')
     expect(core.checked).toEqual([])
+  })
+
+  it('tells whoever does not post what to do', async () => {
+    const { app } = setup()
+    const response = await app.inject({ method: 'GET', url: '/v1/check' })
+    expect(response.statusCode).toBe(405)
+    expect(response.headers.allow).toBe('POST')
+    expect(response.headers['content-type']).toContain('application/problem+json')
   })
 
   it.each([
@@ -280,11 +290,11 @@ describe('POST /v1/check', () => {
 
   it('what is not there is a 404 problem', async () => {
     const { app } = setup()
-    const response = await app.inject({ method: 'GET', url: '/v1/check?x=1' })
+    const response = await app.inject({ method: 'GET', url: '/v1/nothing?x=1' })
     expect(response.statusCode).toBe(404)
     expect(response.json()).toMatchObject({
       status: 404,
-      detail: 'There is no GET /v1/check here.',
+      detail: 'There is no GET /v1/nothing here.',
     })
   })
 })
