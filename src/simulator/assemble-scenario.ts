@@ -1,6 +1,7 @@
 /**
- * From a scenario file that fits the schema to a `Scenario`: notations become numbers, defaults are filled
- * in, and what a schema cannot say (times that end before they begin, pods that do not exist) is found.
+ * From a scenario file that fits the schema to a `Scenario`: notations become numbers, defaults are
+ * filled in, and what a schema cannot say (times that end before they begin, pods that do not
+ * exist) is found.
  */
 import type { KeyPart, KeySource } from '../limiter/rule.js'
 import type {

@@ -1,21 +1,37 @@
-/** The real `Core` as a simulated node: the options production would give it, chance from the seed. */
+/**
+ * The real `Core` as a simulated node: the options production would give it, chance from the seed.
+ */
 import { Core } from '../core.js'
 import type { RuleSet } from '../limiter/rule.js'
 import { lanDefaults } from '../swim/options.js'
 import type { MemberName, RuleName } from '../vocabulary.js'
-import type { ScenarioRule } from './scenario.js'
+import type { Scenario, ScenarioRule } from './scenario.js'
 import type { NodeFactory, NodeIdentity, SimNode } from './sim-node.js'
 
 /** The one rule's name; its counters' identity. */
 export const simulatedRule = 'simulated' as RuleName
 
-export function coreNode(rule: ScenarioRule): NodeFactory {
-  const rules = ruleSet(rule)
-  return identity => asSimNode(realCore(identity, rules))
+/** `counters.keys` of a sidecar, unless configured (product.md §3). */
+const keysDefault = 100_000
+const keysMin = 1024
+
+export function coreNode(scenario: Scenario): NodeFactory {
+  const rules = ruleSet(scenario.rule)
+  const keysMax = keysFor(scenario)
+  return identity => asSimNode(realCore(identity, rules, keysMax))
+}
+
+/**
+ * Room for every client of a scenario with as much to spare, and not the production default: two
+ * hundred tables of 100,000 keys would be gigabytes of zeros.
+ */
+export function keysFor(scenario: Scenario): number {
+  const clients = scenario.traffic.reduce((most, entry) => Math.max(most, entry.keys), 1)
+  return Math.min(keysDefault, Math.max(keysMin, 2 * clients))
 }
 
 /** The `Core` itself, for checkers that look inside. */
-export function realCore(identity: NodeIdentity, rules: RuleSet): Core {
+export function realCore(identity: NodeIdentity, rules: RuleSet, keysMax: number): Core {
   return new Core(
     {
       node: identity.node,
@@ -27,7 +43,7 @@ export function realCore(identity: NodeIdentity, rules: RuleSet): Core {
         name: `${identity.node}-${identity.start}` as MemberName,
         advertise: identity.address,
       },
-      counters: { keysMax: 100_000, secret: null },
+      counters: { keysMax, secret: null },
       rules,
     },
     {

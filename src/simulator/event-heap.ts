@@ -1,7 +1,7 @@
 /**
- * The simulator's future: events ordered by (time, sequence), so that equal times run in the order in
- * which they were planned and a run is a function of its seed. A binary heap over typed arrays: a
- * run handles millions of events, and none of them is an object.
+ * The simulator's future: events ordered by (time, sequence), so that equal times run in the order
+ * in which they were planned and a run is a function of its seed. A binary heap over typed arrays:
+ * a run handles millions of events, and none of them is an object.
  */
 import { assert } from '../lib/assert.js'
 

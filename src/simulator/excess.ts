@@ -1,7 +1,7 @@
 /**
- * The largest excess over what a bucket of rate R and size B may ever let through: the maximum, over
- * all intervals of any length T, of `admitted - R*T - B`. An interval that is worth looking at begins
- * and ends at an admission, so one running sum finds it (the maximum subarray, per key).
+ * The largest excess over what a bucket of rate R and size B may ever let through: the maximum,
+ * over all intervals of any length T, of `admitted - R*T - B`. An interval that is worth looking at
+ * begins and ends at an admission, so one running sum finds it (the maximum subarray, per key).
  */
 export class Excess {
   private level = 0

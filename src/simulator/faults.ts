@@ -1,6 +1,6 @@
 /**
- * What a scenario's events do to the world. Every fault that lasts is undone exactly as it was done, so
- * overlapping ones add up.
+ * What a scenario's events do to the world. Every fault that lasts is undone exactly as it was
+ * done, so overlapping ones add up.
  */
 
 import type { ScenarioEvent } from './scenario.js'

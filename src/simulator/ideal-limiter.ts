@@ -1,7 +1,7 @@
 /**
- * The oracle: one limiter that sees every request of the fleet in order and holds the limit exactly.
- * Written straight from the definition of each algorithm and independent of `limiter/`, so that a
- * mistake there cannot hide here. One instance per key; times never go back.
+ * The oracle: one limiter that sees every request of the fleet in order and holds the limit
+ * exactly. Written straight from the definition of each algorithm and independent of `limiter/`, so
+ * that a mistake there cannot hide here. One instance per key; times never go back.
  */
 import { assert } from '../lib/assert.js'
 import { burstOf, type ScenarioRule } from './scenario.js'

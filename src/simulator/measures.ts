@@ -1,7 +1,7 @@
 /**
  * What a simulation measures (product.md §9): each request as the fleet decided it beside one ideal
- * limiter per key that sees all of them in order. Streaming: memory is bounded by pods and keys, not
- * by requests. Knows nothing of pods' inner state, only of decisions.
+ * limiter per key that sees all of them in order. Streaming: memory is bounded by pods and keys,
+ * not by requests. Knows nothing of pods' inner state, only of decisions.
  */
 import { assert } from '../lib/assert.js'
 import { Excess } from './excess.js'
@@ -87,8 +87,8 @@ export class Measures {
   }
 
   /**
-   * One decided request. `atMs` in [0, duration) and never falling; `wallMs`: the true wall clock then;
-   * `key`: number of the client from 0.
+   * One decided request. `atMs` in [0, duration) and never falling; `wallMs`: the true wall clock
+   * then; `key`: number of the client from 0.
    */
   observe(atMs: number, wallMs: number, pod: number, key: number, admitted: boolean): void {
     assert(atMs >= this.lastAtMs, 'decisions are observed in order')
@@ -190,8 +190,8 @@ export class Measures {
 }
 
 /**
- * Jain's fairness index over the pods' admitted/offered (Jain, Chiu, Hawe, DEC-TR-301): 1 when all fare
- * alike, 1/n when one has everything. 1 when no pod asked often enough to tell.
+ * Jain's fairness index over the pods' admitted/offered (Jain, Chiu, Hawe, DEC-TR-301): 1 when all
+ * fare alike, 1/n when one has everything. 1 when no pod asked often enough to tell.
  */
 export function jain(offered: ArrayLike<number>, admitted: ArrayLike<number>): number {
   let pods = 0

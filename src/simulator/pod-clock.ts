@@ -1,6 +1,6 @@
 /**
- * A pod's two clocks on virtual time: the monotonic one starts anywhere and runs a little fast or slow,
- * the wall clock is off by what NTP leaves. No two pods agree on either.
+ * A pod's two clocks on virtual time: the monotonic one starts anywhere and runs a little fast or
+ * slow, the wall clock is off by what NTP leaves. No two pods agree on either.
  */
 import type { Random } from '../ports.js'
 
@@ -36,7 +36,9 @@ export class PodClock {
     return epochWallMs + nowMs + this.skewMs
   }
 
-  /** How long from `nowMs` until the monotonic clock shows `deadlineMs`, in virtual milliseconds. */
+  /**
+   * How long from `nowMs` until the monotonic clock shows `deadlineMs`, in virtual milliseconds.
+   */
   waitMs(deadlineMs: number, nowMs: number): number {
     return (deadlineMs - this.monotonicMs(nowMs)) / this.pace
   }

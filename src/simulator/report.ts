@@ -139,13 +139,15 @@ function gossipCharts(result: SimResult): string {
 }
 
 const style = `
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2024; --quiet: #60666e; --rule: #d9dde2;
+:root { color-scheme: light dark; --paper: #ffffff; --ink: #1c2024; --quiet: #60666e;
+  --rule: #d9dde2;
   --c1: #0b6fb8; --c2: #c2571a; --c3: #1a8560; --c4: #a3479a; --c5: #8a6d00; --c6: #4757c4;
   --c7: #b3304f; --c8: #5b6670; --offered: #a9b1ba; --limit: #c0262d; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14171a; --ink: #e8eaed; --quiet: #9aa2ab;
   --rule: #32383f; --c1: #5ab0f0; --c2: #f0935a; --c3: #4fc79a; --c4: #dd8ad4; --c5: #d9b93b;
   --c6: #96a3ff; --c7: #f27a96; --c8: #a7b1bb; --offered: #5c646d; --limit: #ff6b6b; } }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 15px/1.5 system-ui, sans-serif; }
 main { max-width: 900px; margin: 0 auto; padding: 24px 16px; }
 h1 { font-size: 22px; margin: 0 0 8px; }
 table { border-collapse: collapse; margin: 16px 0; }
@@ -156,13 +158,15 @@ figcaption { font-weight: 600; }
 small { font-weight: normal; color: var(--quiet); }
 svg { width: 100%; height: auto; display: block; }
 .grid { stroke: var(--rule); }
-.tick { fill: var(--quiet); font-size: 11px; } .mid { text-anchor: middle; } .end { text-anchor: end; }
+.tick { fill: var(--quiet); font-size: 11px; } .mid { text-anchor: middle; }
+.end { text-anchor: end; }
 .line { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
 .area { fill: var(--c); fill-opacity: 0.75; stroke: var(--paper); stroke-width: 0.5; }
 .bar, .cell { fill: var(--c); } .cell { --c: var(--c1); }
 .legend { margin: 4px 0; color: var(--quiet); } .entry { margin-right: 18px; white-space: nowrap; }
 .key { display: inline-block; width: 18px; border-top: 3px solid var(--c); margin-right: 6px;
-  vertical-align: middle; } .key.filled { height: 10px; border: 0; background: var(--c); width: 12px; }
+  vertical-align: middle; }
+.key.filled { height: 10px; border: 0; background: var(--c); width: 12px; }
 .s1 { --c: var(--c1); } .s2 { --c: var(--c2); } .s3 { --c: var(--c3); } .s4 { --c: var(--c4); }
 .s5 { --c: var(--c5); } .s6 { --c: var(--c6); } .s7 { --c: var(--c7); } .s8 { --c: var(--c8); }
 .offered { --c: var(--offered); } .admitted { --c: var(--c1); } .ideal { --c: var(--c3); }

@@ -1,4 +1,6 @@
-/** One simulation from scenario and seed to numbers. The same input gives the same output, always. */
+/**
+ * One simulation from scenario and seed to numbers. The same input gives the same output, always.
+ */
 import { coreNode } from './core-node.js'
 import type { Measured, Series } from './measures.js'
 import type { Scenario } from './scenario.js'
@@ -43,7 +45,7 @@ export interface RunOptions {
 }
 
 export function runScenario(scenario: Scenario, options: RunOptions): SimResult {
-  const makeNode = options.makeNode ?? coreNode(scenario.rule)
+  const makeNode = options.makeNode ?? coreNode(scenario)
   const world = new SimWorld(scenario, options.seed, makeNode)
   const gossip = runWatched(world, options)
   const podSeconds = Math.max(Number.MIN_VALUE, world.podSeconds())

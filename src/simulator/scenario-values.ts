@@ -24,7 +24,9 @@ export function parseDurationMs(text: string): number | null {
   return Number(parts[1]) * unitsMs[parts[2]!]!
 }
 
-/** `100/1s`, `100/h`, `10000/day`: COUNT/DURATION, with 1 implied. Null when it is no such thing. */
+/**
+ * `100/1s`, `100/h`, `10000/day`: COUNT/DURATION, with 1 implied. Null when it is no such thing.
+ */
 export function parseLimit(text: string): LimitSpec | null {
   const slash = text.indexOf('/')
   const countText = text.slice(0, slash)

@@ -1,9 +1,9 @@
 /**
  * How long the fleet needs after a change of the world until it admits what the ideal limiter does.
- * Seconds are counted from each change; a second is in step when the two counts differ by at most 5 %
- * of the ideal's, or by at most 3 requests. A change that comes while the fleet is still out of step
- * belongs to the same disturbance, so a disturbance lasts from its first change to the end of its last
- * second out of step. Streaming: memory does not grow with the run.
+ * Seconds are counted from each change; a second is in step when the two counts differ by at most 5
+ * % of the ideal's, or by at most 3 requests. A change that comes while the fleet is still out of
+ * step belongs to the same disturbance, so a disturbance lasts from its first change to the end of
+ * its last second out of step. Streaming: memory does not grow with the run.
  */
 
 const secondMs = 1000

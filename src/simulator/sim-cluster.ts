@@ -65,9 +65,9 @@ export class SimCluster {
     return this.processes.filter(process => process.running)
   }
 
-  /** Starts a pod's process and joins it through some of the pods that run. */
-  start(pod: number): SimProcess {
-    const seeds = this.someAddresses()
+  /** Starts a pod's process and joins it through up to `seedsWanted` of the pods that run. */
+  start(pod: number, seedsWanted: number): SimProcess {
+    const seeds = this.someAddresses(seedsWanted)
     const process = this.create(pod)
     process.step((node, monotonicMs, wallMs) => node.start(monotonicMs, wallMs))
     process.step((node, monotonicMs, wallMs) => {
@@ -78,7 +78,7 @@ export class SimCluster {
 
   /** A pod joins the running fleet and receives traffic once it is ready. */
   join(pod: number): void {
-    const process = this.start(pod)
+    const process = this.start(pod, seedsMax)
     this.tellDiscovery([process])
     this.pollSynced(process, 0)
   }
@@ -110,7 +110,9 @@ export class SimCluster {
     this.options.later(0, () => this.end(process))
   }
 
-  /** The same node in a new process at a new address, as when a container is killed and restarted. */
+  /**
+   * The same node in a new process at a new address, as when a container is killed and restarted.
+   */
   restart(pod: number): void {
     this.kill(pod)
     this.join(pod)
@@ -124,10 +126,11 @@ export class SimCluster {
     this.options.onReady(process.pod)
   }
 
-  /** A second round of joins: whoever started early hears of whoever started late. */
-  rejoinAll(): void {
+  /** Another round of joins for whoever does not know everybody yet; `peers` are the others. */
+  rejoinIncomplete(peers: number): void {
     for (const process of this.running()) {
-      const seeds = this.someAddresses().filter(address => address !== process.address)
+      if (process.node.alivePeers() >= peers) continue
+      const seeds = this.someAddresses(2).filter(address => address !== process.address)
       process.step((node, monotonicMs, wallMs) => {
         if (seeds.length > 0) node.join(seeds, monotonicMs, wallMs)
       })
@@ -187,7 +190,7 @@ export class SimCluster {
 
   private end(process: SimProcess): void {
     if (!process.running) return
-    process.kill()
+    process.stop()
     this.options.onEnded(process)
   }
 
@@ -207,10 +210,10 @@ export class SimCluster {
     }
   }
 
-  private someAddresses(): Address[] {
+  private someAddresses(wanted: number): Address[] {
     const pool = this.running().filter(process => !process.paused)
     const chosen: Address[] = []
-    while (chosen.length < seedsMax && pool.length > 0) {
+    while (chosen.length < wanted && pool.length > 0) {
       const index = Math.floor(this.choices() * pool.length)
       const [process] = pool.splice(index, 1)
       assert(process !== undefined, 'a drawn index lies within the pool')

@@ -67,8 +67,8 @@ export class SimNetwork {
   }
 
   /**
-   * One datagram from pod to pod; `sender` and `receiver` name the processes. Whether it arrives, how
-   * often and when is drawn here.
+   * One datagram from pod to pod; `sender` and `receiver` name the processes. Whether it arrives,
+   * how often and when is drawn here.
    */
   send(from: number, to: number, sender: number, receiver: number, bytes: Uint8Array): void {
     const { counts, spec, random } = this

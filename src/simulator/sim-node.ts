@@ -1,6 +1,6 @@
 /**
- * What the simulator needs of a node: the part of `Core` that it steps. Tests put small nodes in its
- * place; everything else runs the real one.
+ * What the simulator needs of a node: the part of `Core` that it steps. Tests put small nodes in
+ * its place; everything else runs the real one.
  */
 import type { RequestFacts } from '../limiter/request-facts.js'
 import type { Effect, StreamId } from '../swim/effects.js'

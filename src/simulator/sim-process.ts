@@ -1,7 +1,8 @@
 /**
- * One simulated process: a node, its clocks, its sockets and its single timer. The counterpart of the
- * production gossip driver: every event goes into the node with both clocks, effects come out and are
- * carried out by the ports. While paused nothing runs; what arrives waits in bounded socket queues.
+ * One simulated process: a node, its clocks, its sockets and its single timer. The counterpart of
+ * the production gossip driver: every event goes into the node with both clocks, effects come out
+ * and are carried out by the ports. While paused nothing runs; what arrives waits in bounded socket
+ * queues.
  */
 import type { RequestFacts } from '../limiter/request-facts.js'
 import type { Effect } from '../swim/effects.js'
@@ -155,7 +156,7 @@ export class SimProcess implements StreamHost {
   }
 
   /** The process is gone; nothing reaches it any more. */
-  kill(): void {
+  stop(): void {
     this.running = false
     this.endedAtMs = this.ports.nowMs()
     this.ready = false

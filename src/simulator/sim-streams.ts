@@ -1,8 +1,8 @@
 /**
  * TCP as far as an exchange sees it: connect, ordered bytes both ways, an orderly end, time-outs.
- * A cut link (either direction: acknowledgements need the way back) swallows everything and leaves the
- * time-out; loss costs retransmission time instead of data. Streams are rare beside packets, so plain
- * objects and closures do.
+ * A cut link (either direction: acknowledgements need the way back) swallows everything and leaves
+ * the time-out; loss costs retransmission time instead of data. Streams are rare beside packets, so
+ * plain objects and closures do.
  */
 import type { Random } from '../ports.js'
 import type { SimNetwork } from './sim-network.js'
@@ -147,7 +147,9 @@ export class SimStreams {
     if (end.stream >= 0) end.host.streamEnd(end.stream, error)
   }
 
-  /** The time-out of one end: a timer of the process, so it waits while the process stands still. */
+  /**
+   * The time-out of one end: a timer of the process, so it waits while the process stands still.
+   */
   private giveUp(own: End, other: End): void {
     own.host.receive(() => {
       if (!own.open || !own.host.running) return

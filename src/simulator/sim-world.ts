@@ -1,7 +1,7 @@
 /**
  * The other world for the same node code: one thread, one heap of events, virtual time. It owns the
- * clock and the plan and hands events to processes, network, streams, traffic and measures. A run is a
- * function of (scenario, seed): everything random is drawn from named forks of the seed.
+ * clock and the plan and hands events to processes, network, streams, traffic and measures. A run
+ * is a function of (scenario, seed): everything random is drawn from named forks of the seed.
  */
 import { assert } from '../lib/assert.js'
 import type { RequestFacts } from '../limiter/request-facts.js'
@@ -33,6 +33,8 @@ const kinds = {
 /** Before virtual time 0 the fleet starts, joins and settles, on a network without faults. */
 const settleMs = 2500
 const startGapMs = 10
+/** When pods that do not know everybody yet ask again, after the last one started. */
+const rejoinAtMs = [-2000, -1500, -1000, -500]
 
 export class SimWorld {
   readonly cluster: SimCluster
@@ -143,10 +145,9 @@ export class SimWorld {
   private planAssembly(): void {
     const { pods } = this.scenario
     for (let pod = 0; pod < pods; pod++) {
-      this.later(startGapMs * pod, () => this.cluster.start(pod))
+      this.later(startGapMs * pod, () => this.cluster.start(pod, 1))
     }
-    // Late enough for every pod to be there, early enough for their answers: a second round of joins.
-    this.at(-settleMs + 500, () => this.cluster.rejoinAll())
+    for (const atMs of rejoinAtMs) this.at(atMs, () => this.cluster.rejoinIncomplete(pods - 1))
     this.at(-200, () => this.cluster.makeKnown())
     this.at(0, () => {
       for (const process of this.cluster.running()) {

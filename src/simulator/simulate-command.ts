@@ -1,4 +1,7 @@
-/** `grapevine simulate`: reads a scenario, runs it with progress on stderr, prints or draws the result. */
+/**
+ * `grapevine simulate`: reads a scenario, runs it with progress on stderr, prints or draws the
+ * result.
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { formatProblem, parseScenario } from './parse-scenario.js'

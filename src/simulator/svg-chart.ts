@@ -1,4 +1,6 @@
-/** Charts as inline SVG text: lines over time, stacked areas, bars. Pure; colours are CSS classes. */
+/**
+ * Charts as inline SVG text: lines over time, stacked areas, bars. Pure; colours are CSS classes.
+ */
 
 export interface Line {
   readonly label: string

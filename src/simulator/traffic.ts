@@ -1,7 +1,7 @@
 /**
- * When clients ask: independent Poisson processes, one per (entry of the scenario, pod), each drawing
- * from its own fork of the seed. Arrival times are drawn one ahead, so a stream costs one event in the
- * heap whatever its rate.
+ * When clients ask: independent Poisson processes, one per (entry of the scenario, pod), each
+ * drawing from its own fork of the seed. Arrival times are drawn one ahead, so a stream costs one
+ * event in the heap whatever its rate.
  */
 import type { Random } from '../ports.js'
 import type { TrafficEntry } from './scenario.js'

@@ -5,7 +5,7 @@ import { fleetSizes, injuries, limits, loads } from './matrix.js'
 import { onceFiles } from './scenario-files.js'
 
 const onceSays: Readonly<Record<(typeof onceFiles)[number], string>> = {
-  'split-open': '3/2 split for 5 s and heal, `onPartition: open`',
+  'split-open': '3/2 split for 8 s and heal, `onPartition: open`',
   'split-share': 'the same, `share`',
   'split-closed': 'the same, `closed`',
   'one-way-link': 'one direction of one link cut for 8 s',
@@ -15,7 +15,8 @@ const onceSays: Readonly<Record<(typeof onceFiles)[number], string>> = {
   'thousand-keys': '50 pods, a thousand keys at 1.5 times their limit',
 }
 
-export function accuracyPage(rows: readonly Row[], seed: number): string {
+/** `flags`: how the program was called, so that a page says how to get it again. */
+export function accuracyPage(rows: readonly Row[], flags: string): string {
   const matrix = rows.filter(row => !isOnce(row))
   const sound = matrix.filter(row => row.injury === 'none')
   const thousand = rows.find(row => row.file === 'thousand-keys')
@@ -26,7 +27,7 @@ How exactly a fleet holds one limit, measured by \`grapevine simulate\`: the rea
 counters, memberlist, codecs) on virtual time, Poisson arrivals, a network of 2 ± 1 ms one way. Every
 request is compared with one ideal bucket that sees all of them in order (docs: product contract, §9).
 
-Written by \`npm run accuracy -- --seed ${seed}\`; the scenarios are the files of
+Written by \`npm run accuracy -- ${flags}\`; the scenarios are the files of
 [test/sim/scenarios](../test/sim/scenarios), and \`grapevine simulate FILE\` runs any of them.
 The same seed gives the same numbers.
 
@@ -46,7 +47,7 @@ pods. false: denials beyond the ideal's. settle: longest time after a change unt
 ${limits.map(({ name }) => limitSection(name, sound)).join('\n')}
 ## With faults
 
-All loads of one line together: mean and worst over the loads.
+Runs of ${new Set(matrix.map(row => row.injury)).size} of ${injuries.length} kinds of network are in this page (\`--injury\` picks one). All loads of one line together: mean and worst over the loads.
 
 ${injuryTable(matrix)}
 ## Events

@@ -1,7 +1,8 @@
 /**
  * `npm run accuracy`: runs the whole matrix on two worker processes and writes `docs/accuracy.md`.
  * Flags: `--seed N` (default 1), `--only TEXT` (files whose name contains it; writes no page unless
- * `--out` is given), `--injury NAME`, `--out FILE`, `--workers N`, `--rows FILE` (the rows as JSON).
+ * `--out` is given), `--injury NAME`, `--out FILE`, `--workers N`, `--rows FILE` (the rows as
+ * JSON).
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -43,7 +44,14 @@ async function main(): Promise<void> {
   const whole = values.only === '' && values.injury === ''
   const page = fileURLToPath(new URL('../../docs/accuracy.md', import.meta.url))
   const out = values.out ?? (whole ? page : undefined)
-  if (out !== undefined) writeFileSync(out, accuracyPage(rows, seed))
+  if (out !== undefined) writeFileSync(out, accuracyPage(rows, flagsOf(values)))
+}
+
+/** The flags that decide what is run. */
+function flagsOf(values: { seed: string; only: string; injury: string }): string {
+  const only = values.only === '' ? '' : ` --only ${values.only}`
+  const injury = values.injury === '' ? '' : ` --injury ${values.injury}`
+  return `--seed ${values.seed}${only}${injury}`
 }
 
 /** Hands the jobs out one at a time; resolves when every row is back. */

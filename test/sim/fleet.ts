@@ -1,6 +1,6 @@
 /** Worlds of real cores for tests that look inside, and slices of what they admitted. */
 import type { Core } from '../../src/core.js'
-import { asSimNode, realCore, ruleSet } from '../../src/simulator/core-node.js'
+import { asSimNode, keysFor, realCore, ruleSet } from '../../src/simulator/core-node.js'
 import { parseScenario } from '../../src/simulator/parse-scenario.js'
 import type { Scenario } from '../../src/simulator/scenario.js'
 import { SimWorld } from '../../src/simulator/sim-world.js'
@@ -16,7 +16,7 @@ export function fleetOf(scenario: Scenario, seed: number): { world: SimWorld; co
   const cores: Core[] = []
   const rules = ruleSet(scenario.rule)
   const world = new SimWorld(scenario, seed, identity => {
-    const core = realCore(identity, rules)
+    const core = realCore(identity, rules, keysFor(scenario))
     cores.push(core)
     return asSimNode(core)
   })

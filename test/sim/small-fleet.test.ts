@@ -5,7 +5,7 @@ import { fleetOf, scenarioOf } from './fleet.js'
 function fleet(pods: number, parts: { network?: string; events?: string; rate: number }) {
   return scenarioOf(`
 pods: ${pods}
-duration: 12s
+duration: 8s
 rule: { limit: 300/1s, burst: 300 }
 traffic: [{ pods: all, rate: ${parts.rate} }]
 network: { latency: 2ms, jitter: 1ms${parts.network ?? ''} }
@@ -32,7 +32,7 @@ describe.each([3, 10])('a fleet of %i pods', pods => {
   })
 
   it('gives no fresh bucket to a restarted pod, and forgets nothing of the old one', () => {
-    const events = 'events: [{ at: 5s, restart: [0] }, { at: 8s, restart: [1] }]'
+    const events = 'events: [{ at: 3s, restart: [0] }, { at: 5s, restart: [1] }]'
     const result = runScenario(fleet(pods, { rate: twice, events }), { seed: 4 })
     expect(Math.abs(result.ratio - 1)).toBeLessThan(0.02)
     // The two restarts cost at most what a pod consumed and could not send: far below a burst.
@@ -40,9 +40,9 @@ describe.each([3, 10])('a fleet of %i pods', pods => {
   })
 
   it('sees a restarted pod again within three seconds, once', () => {
-    const events = 'events: [{ at: 5s, restart: [0] }]'
+    const events = 'events: [{ at: 3s, restart: [0] }]'
     const { world, cores } = fleetOf(fleet(pods, { rate: twice, events }), 5)
-    world.runUntil(8000)
+    world.runUntil(6000)
     const alive = cores[1]!.members().filter(member => member.state === 'alive')
     expect(alive.filter(member => member.name === 'pod-0')).toHaveLength(1)
     expect(alive).toHaveLength(pods)

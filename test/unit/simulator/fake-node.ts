@@ -1,6 +1,6 @@
 /**
- * Small nodes for tests of the world around them: they record what reaches them, admit as they are told
- * and know their peers from the beginning.
+ * Small nodes for tests of the world around them: they record what reaches them, admit as they are
+ * told and know their peers from the beginning.
  */
 import type { NodeFactory, NodeIdentity, SimNode } from '../../../src/simulator/sim-node.js'
 import type { Effect } from '../../../src/swim/effects.js'
