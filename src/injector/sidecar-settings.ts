@@ -103,7 +103,7 @@ export const settingsDefaults: SidecarSettings = {
   apiToken: true,
   drainWait: '5s',
   prometheusAnnotations: false,
-  resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '192Mi' } },
+  resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '256Mi' } },
 }
 
 export function withDefaults(text: SidecarSettingsText | undefined): SidecarSettings {

@@ -235,14 +235,14 @@ describe('the container', () => {
         [annotations.rules]: 'strict-rules',
         [annotations.logLevel]: 'debug',
         [annotations.trustedProxies]: '10.0.0.0/8, 192.168.0.0/16',
-        [annotations.memoryLimit]: '256Mi',
+        [annotations.memoryLimit]: '512Mi',
         [annotations.cpuRequest]: '100m',
         [annotations.appProtocol]: 'h2c',
       }),
     )
     expect(sidecar).toMatchObject({
       image: 'elsewhere/grapevine:2',
-      resources: { requests: { cpu: '100m', memory: '96Mi' }, limits: { memory: '256Mi' } },
+      resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '512Mi' } },
     })
     expect(sidecar.env).toEqual(
       expect.arrayContaining([
