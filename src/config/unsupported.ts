@@ -5,7 +5,7 @@
 import type { ConfigPath } from './finding.js'
 import type { Reporter } from './locator.js'
 
-export const unsupportedKeys: readonly string[] = ['grpc', 'rules[].onExceeded.staleFor']
+export const unsupportedKeys: readonly string[] = ['grpc']
 
 /** Reports every key of `value` that is not supported yet. */
 export function reportUnsupported(
