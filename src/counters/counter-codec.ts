@@ -1,18 +1,17 @@
 /**
- * Counter messages: a header and a row of records, read front to back. Absolute totals only, so any part
- * of any message may be lost, doubled or overtaken.
+ * Counter messages: a header and a row of records, read front to back. Absolute totals only, so any
+ * part of any message may be lost, doubled or overtaken.
  *
- *   message   'g' 'v'  version u8  kind u8  flags u8 (1 = hand on to your neighbours)
- *   shape     01  family u8  calendar u8  capacity f64  periodMs f64     numbers for the counters that follow
- *   counter   02  id u64
- *   counter   03  id u64  used f64                                      with the sender's own balance
- *   clock     04  wallMs f64                                            when a checkpoint was written
- *   entry     1HDLTRSF  origin  epoch  [H hold]  [S span]  consumed  [R returned]  offered  [D demand f32]
+ * message 'g' 'v' version u8 kind u8 flags u8 (1 = hand on to your neighbours) shape 01 family u8
+ * calendar u8 capacity f64 periodMs f64 numbers for the counters that follow counter 02 id u64
+ * counter 03 id u64 used f64 with the sender's own balance clock 04 wallMs f64 when a checkpoint
+ * was written entry 1HDLTRSF origin epoch [H hold] [S span] consumed [R returned] offered [D demand
+ * f32]
  *             mark  [T tail]  [L slices]
  *
- * Bits of an entry's first byte: F amounts are f64 rather than whole numbers, S span, R returned, T tail,
- * L slices, D demand, H hold. Times are whole eighths of a millisecond. An origin is a number into the origins
- * named so far; the next unused number is followed by the 8 bytes of a new one.
+ * Bits of an entry's first byte: F amounts are f64 rather than whole numbers, S span, R returned, T
+ * tail, L slices, D demand, H hold. Times are whole eighths of a millisecond. An origin is a number
+ * into the origins named so far; the next unused number is followed by the 8 bytes of a new one.
  * Sources: counters.md §2; LEB128 as in DWARF.
  */
 import { logFamily } from './family.js'
@@ -248,7 +247,9 @@ export type ReadResult = 'ok' | 'foreign' | 'version' | 'malformed'
 
 const scratchEntry = createWireEntry()
 
-/** Reads a message; what stood before a malformed place has been told. Never throws on any bytes. */
+/**
+ * Reads a message; what stood before a malformed place has been told. Never throws on any bytes.
+ */
 export function readMessage(bytes: Uint8Array, visitor: MessageVisitor): ReadResult {
   const input = new WireReader(bytes)
   if (input.u8() !== magicFirst || input.u8() !== magicSecond) return 'foreign'

@@ -1,6 +1,7 @@
 /**
- * The name of a counter between pods: 64 bits of HMAC-SHA-256 over the rule's identity and the key text.
- * Raw keys never leave the pod; without the secret a hash cannot be guessed back. counters.md §2.
+ * The name of a counter between pods: 64 bits of HMAC-SHA-256 over the rule's identity and the key
+ * text. Raw keys never leave the pod; without the secret a hash cannot be guessed back. counters.md
+ * §2.
  */
 import { createHash, createHmac } from 'node:crypto'
 

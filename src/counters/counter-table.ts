@@ -1,7 +1,8 @@
 /**
- * Every counter this pod knows: found by rule identity and key text, or by the 64-bit id that pods use
- * between them. Fixed size, allocated once; when it is full only counters that are back to untouched make
- * room. Holds usage and says how much of it there is; the limiter decides, the replicator sends.
+ * Every counter this pod knows: found by rule identity and key text, or by the 64-bit id that pods
+ * use between them. Fixed size, allocated once; when it is full only counters that are back to
+ * untouched make room. Holds usage and says how much of it there is; the limiter decides, the
+ * replicator sends.
  */
 import { assert } from '../lib/assert.js'
 import { bucketTat, bucketUsed } from '../lib/bucket-level.js'
@@ -162,7 +163,10 @@ export class CounterTable {
     return this.shapes.numberOf(shape)
   }
 
-  /** The slot of a key, asked for here or heard of; -1 when this pod does not know it. Changes nothing. */
+  /**
+   * The slot of a key, asked for here or heard of; -1 when this pod does not know it. Changes
+   * nothing.
+   */
   find(identity: number, text: string): number {
     const key = text.length > keyLengthMax ? longKeyDigest(text) : text
     const slot = this.#findText(this.#hash.of(identity, key), identity, key)
@@ -173,8 +177,8 @@ export class CounterTable {
   }
 
   /**
-   * The slot of a key, found or made, with `shape` in force; -1 when the table is full of counters that
-   * may not go.
+   * The slot of a key, found or made, with `shape` in force; -1 when the table is full of counters
+   * that may not go.
    */
   open(identity: number, text: string, shape: number, monotonicMs: number, wallMs: number): number {
     const key = text.length > keyLengthMax ? longKeyDigest(text) : text
@@ -328,7 +332,9 @@ export class CounterTable {
     }
   }
 
-  /** The present window's usage enters a window of other length; what came before is left behind. */
+  /**
+   * The present window's usage enters a window of other length; what came before is left behind.
+   */
   #moveWindow(slot: number, id: number): void {
     const { slots, entries } = this
     const present = slots.level[slot] as number

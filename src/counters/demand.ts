@@ -1,7 +1,8 @@
 /**
- * How much each pod is asked for: a decaying average of offers, denied ones included (counters.md §3). Own
- * demand moves with every request; the others' is what they publish, bounded to what is plausible, held
- * while it is fresh and faded out when they fall silent. Rates are units per millisecond.
+ * How much each pod is asked for: a decaying average of offers, denied ones included (counters.md
+ * §3). Own demand moves with every request; the others' is what they publish, bounded to what is
+ * plausible, held while it is fresh and faded out when they fall silent. Rates are units per
+ * millisecond.
  */
 import type { OriginEntries } from './origin-entries.js'
 import { type OriginRegistry, originDeparted, originSilent } from './origin-registry.js'
@@ -13,7 +14,10 @@ export const demandTauMs = 300
 export const surgeTauMs = 20
 /** Others' demand stands unchanged this long after it was published, then it fades. */
 export const demandHoldMs = 250
-/** One pod's demand counts for at most this many times the limit's rate: a retry storm buys no share. */
+/**
+ * One pod's demand counts for at most this many times the limit's rate: a retry storm buys no
+ * share.
+ */
 export const plausibleRates = 2
 
 export class Demand {
@@ -57,16 +61,24 @@ export class Demand {
   /** Counts offers to others that news has just told of. */
   noteSurge(slot: number, units: number, monotonicMs: number): void {
     const slots = this.#slots
-    slots.surge[slot] = this.surge(slot, monotonicMs) + units / surgeTauMs
+    slots.surge[slot] = this.#recentUnits(slot, monotonicMs) + units
     slots.surgeAt[slot] = monotonicMs
   }
 
-  /** Others' demand of the last moments: knows of a burst long before the average does. */
+  /**
+   * Others' demand of the last moments: knows of a burst long before the average does. What chance
+   * alone may have brought together, one deviation, is not believed.
+   */
   surge(slot: number, monotonicMs: number): number {
-    const surge = this.#slots.surge[slot] as number
-    if (surge === 0) return 0
+    const units = this.#recentUnits(slot, monotonicMs)
+    return units <= 1 ? 0 : (units - Math.sqrt(units)) / surgeTauMs
+  }
+
+  #recentUnits(slot: number, monotonicMs: number): number {
+    const units = this.#slots.surge[slot] as number
+    if (units === 0) return 0
     const age = monotonicMs - (this.#slots.surgeAt[slot] as number)
-    return age > 10 * surgeTauMs ? 0 : surge * decay(age / surgeTauMs)
+    return age > 10 * surgeTauMs ? 0 : units * decay(age / surgeTauMs)
   }
 
   /** What of a pod's demand counts. A gauge has no rate and knows no such bound. */

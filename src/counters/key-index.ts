@@ -1,6 +1,7 @@
 /**
  * Finds a counter's slot by hash: open addressing over one typed array, linear probing, deletion by
- * backward shift so that no tombstones pile up. Holds slots only; the caller keeps the keys and compares.
+ * backward shift so that no tombstones pile up. Holds slots only; the caller keeps the keys and
+ * compares.
  */
 import { assert } from '../lib/assert.js'
 
@@ -62,8 +63,9 @@ export class KeyIndex {
 }
 
 /**
- * A seeded 32-bit hash of a counter's identity and key text, for this process only. Cheap rather than
- * strong: a full comparison follows, and the seeds keep clients from aiming at one probe chain.
+ * A seeded 32-bit hash of a counter's identity and key text, for this process only. Cheap rather
+ * than strong: a full comparison follows, and the seeds keep clients from aiming at one probe
+ * chain.
  */
 export class TextHash {
   readonly #start: number

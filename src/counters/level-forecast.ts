@@ -38,7 +38,9 @@ export function levelWaitMs(
   )
 }
 
-/** Until the window that is counted in ends; after a clock went back a little that is the next one. */
+/**
+ * Until the window that is counted in ends; after a clock went back a little that is the next one.
+ */
 function windowLeftMs(table: CounterTable, slot: number, wallMs: number): number {
   const clock = table.levels.clock(slot)
   const isAhead = (table.slots.level[slot] as number) > clock.idAt(wallMs)

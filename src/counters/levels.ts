@@ -1,6 +1,7 @@
 /**
- * How much of a counter the fleet has used, as this pod sees it: one arithmetic per family over the same
- * columns. Own consumption shows at once, others' when news brings it. Nothing here decides or sends.
+ * How much of a counter the fleet has used, as this pod sees it: one arithmetic per family over the
+ * same columns. Own consumption shows at once, others' when news brings it. Nothing here decides or
+ * sends.
  */
 import { bucketCharged, bucketUsed } from '../lib/bucket-level.js'
 import type { WindowClock } from '../lib/window-clock.js'
@@ -136,7 +137,9 @@ export class Levels {
     return given
   }
 
-  /** Charges a bucket as of an earlier moment; a debt beyond one capacity is forgiven and counted. */
+  /**
+   * Charges a bucket as of an earlier moment; a debt beyond one capacity is forgiven and counted.
+   */
   chargeBucket(slot: number, units: number, asOfMs: number, monotonicMs: number): void {
     const slots = this.#slots
     const unitMs = slots.periodMs[slot] as number
@@ -206,8 +209,9 @@ export class Levels {
   }
 
   /**
-   * A wall clock that was set back would keep a log's moments for as long as it went back. The own ones
-   * move with it, the newest to now; other pods' slices are dropped, their next news brings them again.
+   * A wall clock that was set back would keep a log's moments for as long as it went back. The own
+   * ones move with it, the newest to now; other pods' slices are dropped, their next news brings
+   * them again.
    */
   #followClock(slot: number, lengthMs: number, wallMs: number): void {
     const slots = this.#slots

@@ -1,7 +1,8 @@
 /**
- * Joins what other origins said with what is known (counters.md §2). Totals are merged by maximum, so
- * loss, repetition and reordering are harmless; what is *new* is then charged to the counter's level: the
- * difference to a known entry as of the time it covers, the whole since its epoch for an unknown one.
+ * Joins what other origins said with what is known (counters.md §2). Totals are merged by maximum,
+ * so loss, repetition and reordering are harmless; what is *new* is then charged to the counter's
+ * level: the difference to a known entry as of the time it covers, the whole since its epoch for an
+ * unknown one.
  */
 import type { WireEntry } from './counter-codec.js'
 import type { CounterTable } from './counter-table.js'
@@ -29,8 +30,8 @@ export class EntryMerger {
   }
 
   /**
-   * Merges one entry that took `transitMs` to arrive. `charge` false: the level contains it already.
-   * Returns its place when it brought news, else -1. The caller adds up demand afterwards.
+   * Merges one entry that took `transitMs` to arrive. `charge` false: the level contains it
+   * already. Returns its place when it brought news, else -1. The caller adds up demand afterwards.
    */
   merge(
     slot: number,
@@ -157,7 +158,9 @@ export class EntryMerger {
     if (units !== 0) levels.chargeBucket(slot, units, asOfMs, monotonicMs)
   }
 
-  /** Both sides of an open split had the whole bucket: afterwards the emptier view holds for all. */
+  /**
+   * Both sides of an open split had the whole bucket: afterwards the emptier view holds for all.
+   */
   #levelWith(slot: number, units: number, elapsedMs: number, monotonicMs: number): void {
     const { slots } = this.#table
     const refilled = (slots.rate[slot] as number) * elapsedMs

@@ -19,7 +19,10 @@ import { divideAnew, undividedUsed } from './split.js'
 const transitMsDefault = 1
 /** The longest that news under pressure waits to be sent, milliseconds. */
 const batchWaitMsMax = 20
-/** Two pods' views differ by what is on its way; that much is no disagreement, milliseconds of the rate. */
+/**
+ * Two pods' views differ by what is on its way; that much is no disagreement, milliseconds of the
+ * rate.
+ */
 const toleranceMs = 20
 /** Weight of one entry in the average of ages. */
 const lagWeight = 0.02
@@ -109,7 +112,8 @@ export class MessageMerger implements MessageVisitor {
     if (this.#slot < 0 || used === null) return
     const { slots, shapes } = table
     if (slots.family[this.#slot] !== bucketFamily) return
-    // A counter that this pod has heard nothing of: the sender's balance holds, its totals are in it.
+    // A counter that this pod has heard nothing of: the sender's balance holds, its totals are in
+    // it.
     this.#adopts = slots.firstEntry[this.#slot] === -1
     const own = shapes.at(slots.shape[this.#slot] as number)
     const theirs = shapes.at(this.#shape)
@@ -140,17 +144,23 @@ export class MessageMerger implements MessageVisitor {
       this.#wallMs,
     )
     if (this.#balance >= 0 && !this.#adopts) this.#missing += this.#unheard(wire, origin)
+    if (this.#handOn) this.#promise(origin)
     if (entry < 0) return
     this.#hasNews = true
-    if (this.#handOn) {
-      table.entries.relay[entry] = 1
-      table.queue.mark(this.#slot, relayList, this.#monotonicMs)
-    }
     if (this.#kind === snapshotKind || this.#kind === checkpointKind) return
     // Before it was sent, news that mattered waited for a batch at most.
     const ageMs = wire.holdMs + this.#transitMs + Math.min(wire.spanMs, batchWaitMsMax) / 2
     this.#ages.record(ageMs)
     if (ageMs < lagMsMax) table.lagMs += (ageMs - table.lagMs) * lagWeight
+  }
+
+  /** What this pod was asked to hand on it hands on, even if it knew: its successors may not. */
+  #promise(origin: number): void {
+    const { slots, entries, queue } = this.#table
+    const entry = entries.find(slots.firstEntry[this.#slot] as number, origin)
+    if (entry < 0) return
+    entries.relay[entry] = 1
+    queue.mark(this.#slot, relayList, this.#monotonicMs)
   }
 
   /** What this pod knows of an origin's usage beyond what a sender told. */
@@ -163,8 +173,9 @@ export class MessageMerger implements MessageVisitor {
   }
 
   /**
-   * Compares a bucket with a sender's balance, as old as it is and with what it does not contain, and takes
-   * the emptier of both: views that drifted apart come together, and never at the limit's expense.
+   * Compares a bucket with a sender's balance, as old as it is and with what it does not contain,
+   * and takes the emptier of both: views that drifted apart come together, and never at the limit's
+   * expense.
    */
   #compare(): void {
     const { slots, levels, shapes } = this.#table
@@ -175,7 +186,8 @@ export class MessageMerger implements MessageVisitor {
     const own = levels.published(slot, this.#monotonicMs, this.#wallMs)
     const unsent = Math.max(0, levels.ownUsage(slot) - this.#ownContained)
     const unheard = this.#missing + Math.min(own, unsent)
-    // Two that have not heard of each other for long compare nothing: a split or a pause lies between them.
+    // Two that have not heard of each other for long compare nothing: a split or a pause lies
+    // between them.
     if (!this.#adopts && unheard > capacity / 4) return
     const used = theirs + unheard
     const tolerance = this.#adopts ? 0 : Math.max(1, capacity / 100, toleranceMs / periodMs)
@@ -190,6 +202,15 @@ export class MessageMerger implements MessageVisitor {
     if (!this.#hasNews) return
     this.#table.demand.sumOthers(this.#slot, this.#monotonicMs)
     this.#table.noteOvershoot(this.#slot, this.#monotonicMs)
+    this.#speakUp()
+  }
+
+  /** What could wait while there was plenty may matter now that others have taken so much. */
+  #speakUp(): void {
+    const { slots, levels, queue } = this.#table
+    if (Number.isNaN(slots.dirtySince[this.#slot])) return
+    const used = levels.published(this.#slot, this.#monotonicMs, this.#wallMs)
+    queue.note(this.#slot, (slots.capacity[this.#slot] as number) - used, this.#monotonicMs)
   }
 
   /** A window of other length than this pod's: what is in it now belongs to the present window. */

@@ -1,7 +1,8 @@
 /**
- * What other origins said of a counter: one pooled record per (origin, counter), 62 bytes, in a list per
- * slot. Merging is a join: a higher epoch wins whole, within one epoch (and one window) every total is
- * the greater of both. Commutative, associative, idempotent, monotone; property-tested.
+ * What other origins said of a counter: one pooled record per (origin, counter), 62 bytes, in a
+ * list per slot. Merging is a join: a higher epoch wins whole, within one epoch (and one window)
+ * every total is the greater of both. Commutative, associative, idempotent, monotone;
+ * property-tested.
  */
 import { assert } from '../lib/assert.js'
 
@@ -13,7 +14,10 @@ export class OriginEntries {
   readonly consumed: Float64Array
   readonly returned: Float64Array
   readonly offered: Float64Array
-  /** Bucket: when the origin last saw the bucket untouched (own clock). Windows: number of the window. */
+  /**
+   * Bucket: when the origin last saw the bucket untouched (own clock). Windows: number of the
+   * window.
+   */
   readonly mark: Float64Array
   /** Bucket: usage since then. Windows: usage of the window before. */
   readonly tail: Float64Array

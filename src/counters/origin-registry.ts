@@ -1,4 +1,7 @@
-/** Gives every origin a small number, and knows which of them still speak. Bounded; refusals counted. */
+/**
+ * Gives every origin a small number, and knows which of them still speak. Bounded; refusals
+ * counted.
+ */
 import type { OriginId } from '../vocabulary.js'
 
 /** Origin not heard of by membership: an earlier start, or one that membership will bring. */

@@ -1,7 +1,7 @@
 /**
- * How far beyond its limit the fleet went, per rule: when news puts a bucket into debt, the debt is what
- * other pods admitted before they could know better. The greatest such debt, as a part of the burst, fades
- * with a half-life of a minute. `grapevine_estimated_overshoot_ratio`.
+ * How far beyond its limit the fleet went, per rule: when news puts a bucket into debt, the debt is
+ * what other pods admitted before they could know better. The greatest such debt, as a part of the
+ * burst, fades with a half-life of a minute. `grapevine_estimated_overshoot_ratio`.
  */
 
 const halfLifeMs = 60_000

@@ -1,8 +1,9 @@
 /**
- * Whom to send counter news to. Small fleets: everybody. Larger ones: the peers stand in a ring ordered by
- * origin, news goes to every k-th of them and those hand it on to their k-1 successors, so that each pod
- * hears everything in two hops and sends about 2*sqrt(N) packets a round (counters.md §4). The places
- * are shifted at random from round to round: no single relay stands between two pods for long.
+ * Whom to send counter news to. Small fleets: everybody. Larger ones: the peers stand in a ring
+ * ordered by origin, news goes to every k-th of them and those hand it on to their k-1 successors,
+ * so that each pod hears everything in two hops and sends about 2*sqrt(N) packets a round
+ * (counters.md §4). The places are shifted at random from round to round: no single relay stands
+ * between two pods for long.
  */
 import type { Random } from '../ports.js'
 import type { MemberName, OriginId } from '../vocabulary.js'
@@ -48,7 +49,10 @@ export class PeerRing {
     return this.#peers
   }
 
-  /** The peers that are asked to hand news on: every k-th of the ring, from a random place in the first k. */
+  /**
+   * The peers that are asked to hand news on: every k-th of the ring, from a random place in the
+   * first k.
+   */
   fingers(): RingPeer[] {
     const chosen: RingPeer[] = []
     const first = Math.floor(this.#random() * this.#stride)

@@ -1,4 +1,7 @@
-/** Turns columns into the entries that travel: a counter's own totals, or another origin's to be handed on. */
+/**
+ * Turns columns into the entries that travel: a counter's own totals, or another origin's to be
+ * handed on.
+ */
 import { entrySlicesMax, type WireEntry, type WireShape } from './counter-codec.js'
 import type { CounterTable } from './counter-table.js'
 import { bucketFamily, familyCode, gaugeFamily, logFamily, slicesPerWindow } from './family.js'
@@ -12,7 +15,9 @@ export interface OriginNumbers {
   readonly lo: number
 }
 
-/** Fills `wire` with this pod's totals of a counter. `everySlice`: the whole of a log, not its end. */
+/**
+ * Fills `wire` with this pod's totals of a counter. `everySlice`: the whole of a log, not its end.
+ */
 export function describeOwn(
   table: CounterTable,
   slot: number,

@@ -1,7 +1,7 @@
 /**
- * Carries counters between pods: what changed goes out in batches, as soon as it matters and no sooner;
- * what arrives is merged and, in a large fleet, handed on. Messages in, messages out; sockets, members
- * and their addresses belong to others. counters.md §4.
+ * Carries counters between pods: what changed goes out in batches, as soon as it matters and no
+ * sooner; what arrives is merged and, in a large fleet, handed on. Messages in, messages out;
+ * sockets, members and their addresses belong to others. counters.md §4.
  */
 import { BucketHistogram } from '../lib/bucket-histogram.js'
 import type { Random } from '../ports.js'
@@ -39,7 +39,9 @@ export interface CounterPeer {
 /** A batch in the making. */
 interface Outgoing {
   readonly own: NewsBatch
-  /** What goes to the successors in the ring: others' news, and own news that is not sent directly. */
+  /**
+   * What goes to the successors in the ring: others' news, and own news that is not sent directly.
+   */
   readonly handedOn: NewsBatch
   /** Own news goes straight to every peer. */
   readonly direct: boolean
@@ -61,7 +63,9 @@ const slowMs = 1000
 const repeatsMax = 3
 const repeatGapMs = 100
 
-/** A pod that could not pull a state for so long takes its whole part all the same (product.md §6). */
+/**
+ * A pod that could not pull a state for so long takes its whole part all the same (product.md §6).
+ */
 const syncMsMax = 2000
 
 /** Ages of news in milliseconds. */
@@ -153,7 +157,9 @@ export class Replicator {
     this.#view(monotonicMs)
   }
 
-  /** Until it knows what the others have used, a pod works with its even part, as if it saw nobody. */
+  /**
+   * Until it knows what the others have used, a pod works with its even part, as if it saw nobody.
+   */
   #view(monotonicMs: number): void {
     if (!this.#synced && monotonicMs > this.#joinedAtMs + syncMsMax) this.#synced = true
     this.#setFleet(this.#synced ? this.#visible : 1, this.#known, monotonicMs)
@@ -175,7 +181,9 @@ export class Replicator {
     }
   }
 
-  /** The origin speaks for no node any more: its demand ends, its usage stays as long as it matters. */
+  /**
+   * The origin speaks for no node any more: its demand ends, its usage stays as long as it matters.
+   */
   originDeparted(origin: OriginId, monotonicMs: number): void {
     const number = this.#table.origins.numberOfText(origin)
     if (number >= 0) this.#table.originDeparted(number, monotonicMs)
@@ -185,7 +193,9 @@ export class Replicator {
     this.#merger.merge(bytes, monotonicMs, wallMs, { mayHandOn: !this.#ring.isMesh })
   }
 
-  /** The application's part of a push/pull: at most `bytesMax` bytes, in turn when there is more. */
+  /**
+   * The application's part of a push/pull: at most `bytesMax` bytes, in turn when there is more.
+   */
   localState(_join: boolean, monotonicMs: number, wallMs: number, bytesMax: number): Uint8Array {
     return this.#sender.state(monotonicMs, wallMs, bytesMax)
   }
@@ -250,9 +260,10 @@ export class Replicator {
     const peers = this.#ring.all()
     this.#lastBatchAtMs = monotonicMs
     const queue = this.#table.queue
-    // A large fleet too hears news at first hand while there is budget for it.
-    const direct =
-      everything || this.#ring.isMesh || this.#budget.affords(peers.length, monotonicMs)
+    // A large fleet too hears urgent news at first hand while there is budget for it.
+    const isUrgent = queue.count(urgentList) > 0
+    const affordable = isUrgent && this.#budget.affords(peers.length, monotonicMs)
+    const direct = everything || this.#ring.isMesh || affordable
     const out: Outgoing = {
       own: new NewsBatch(this.#table, !direct, this.#payloadBytesMax),
       handedOn: new NewsBatch(this.#table, false, this.#payloadBytesMax),

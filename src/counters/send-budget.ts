@@ -1,6 +1,6 @@
 /**
- * Keeps a pod's counter traffic within packets and bytes per second: what was spent pushes the next batch
- * back. Short bursts pass, so that news under pressure is not late (counters.md §4).
+ * Keeps a pod's counter traffic within packets and bytes per second: what was spent pushes the next
+ * batch back. Short bursts pass, so that news under pressure is not late (counters.md §4).
  */
 
 /** Long-run packets per second a pod sends. About 6 us of CPU each (dependencies.md §9). */

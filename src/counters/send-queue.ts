@@ -1,6 +1,6 @@
 /**
- * Which counters have something to tell, and how soon (counters.md §4). A request only marks its counter;
- * the replicator empties the lists. A counter stands at most once on each list.
+ * Which counters have something to tell, and how soon (counters.md §4). A request only marks its
+ * counter; the replicator empties the lists. A counter stands at most once on each list.
  */
 import { bucketFamily } from './family.js'
 import type { Levels } from './levels.js'
@@ -85,8 +85,8 @@ export class SendQueue {
   }
 
   /**
-   * After own usage or demand changed: how soon must the others know? `room` is what the fleet has left
-   * in this pod's eyes, units, negative in debt.
+   * After own usage or demand changed: how soon must the others know? `room` is what the fleet has
+   * left in this pod's eyes, units, negative in debt.
    */
   note(slot: number, room: number, monotonicMs: number): void {
     const slots = this.#slots
@@ -119,7 +119,10 @@ export class SendQueue {
   }
 }
 
-/** Unpublished units above which a counter is due at once: a tenth of a pod's even part of what is left. */
+/**
+ * Unpublished units above which a counter is due at once: a tenth of a pod's even part of what is
+ * left.
+ */
 export function pressureUnits(room: number, pods: number): number {
   return room > 0 ? (0.1 * room) / pods : 0
 }

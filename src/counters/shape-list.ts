@@ -26,7 +26,10 @@ export class ShapeList {
     return number
   }
 
-  /** The number of a shape as it stands on the wire; -1 when it makes no sense or there are too many. */
+  /**
+   * The number of a shape as it stands on the wire; -1 when it makes no sense or there are too
+   * many.
+   */
   numberOfWire(family: number, calendar: number, capacity: number, periodMs: number): number {
     const text = wireText(family, calendar, capacity, periodMs)
     const known = this.#byWire.get(text)

@@ -1,7 +1,8 @@
 /**
  * Logs of a sliding window: lists of (time, added, returned) in ascending order, pooled over typed
- * arrays. The own log of a counter holds moments, other pods' logs hold slices (64 to a window) under the
- * time a slice begins. A list is named by its newest node, whose `next` is the oldest; -1 is the empty one.
+ * arrays. The own log of a counter holds moments, other pods' logs hold slices (64 to a window)
+ * under the time a slice begins. A list is named by its newest node, whose `next` is the oldest; -1
+ * is the empty one.
  */
 
 export class SlicePool {
@@ -39,8 +40,8 @@ export class SlicePool {
   }
 
   /**
-   * Adds to the end of a list and returns the list. Within `resolutionMs` of the newest node the amount
-   * joins it and the node takes the later time: a log never forgets early.
+   * Adds to the end of a list and returns the list. Within `resolutionMs` of the newest node the
+   * amount joins it and the node takes the later time: a log never forgets early.
    */
   append(list: number, time: number, units: number, resolutionMs: number): number {
     if (list >= 0 && time - (this.time[list] as number) < resolutionMs) {
@@ -67,7 +68,8 @@ export class SlicePool {
   giveBack(list: number, units: number): number {
     if (list < 0) return 0
     let left = units
-    // Newest first is what a refund means; the list runs the other way, so walk it until it is done.
+    // Newest first is what a refund means; the list runs the other way, so walk it until it is
+    // done.
     let stop = list
     while (left > 0) {
       const taken = Math.min(left, Math.max(0, this.net(stop)))
@@ -80,8 +82,8 @@ export class SlicePool {
   }
 
   /**
-   * Raises the node at `time` to at least `added` and `returned`, inserting it where it belongs. Returns
-   * the list; `gained` is how much the list's net sum changed.
+   * Raises the node at `time` to at least `added` and `returned`, inserting it where it belongs.
+   * Returns the list; `gained` is how much the list's net sum changed.
    */
   raise(list: number, time: number, added: number, returned: number): number {
     this.gained = 0
@@ -113,7 +115,9 @@ export class SlicePool {
   /** Net change by the last `raise` or `change`, net amount dropped by the last `dropUntil`. */
   gained = 0
 
-  /** Adds `net` (either sign) to the node at `time`, inserting it; for sums over several origins. */
+  /**
+   * Adds `net` (either sign) to the node at `time`, inserting it; for sums over several origins.
+   */
   change(list: number, time: number, net: number): number {
     const grown = this.raise(list, time, 0, 0)
     let node = grown
@@ -130,7 +134,9 @@ export class SlicePool {
     return grown
   }
 
-  /** Drops nodes up to and at `time`; returns the list, `gained` is the net that went (negative). */
+  /**
+   * Drops nodes up to and at `time`; returns the list, `gained` is the net that went (negative).
+   */
   dropUntil(list: number, time: number): number {
     this.gained = 0
     if (list < 0) return -1

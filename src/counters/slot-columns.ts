@@ -1,6 +1,7 @@
 /**
- * Everything a pod knows of its counters, as a structure of arrays: about 250 bytes a slot, allocated
- * once. Times are monotonic milliseconds, amounts are units, rates are units per millisecond.
+ * Everything a pod knows of its counters, as a structure of arrays: about 250 bytes a slot,
+ * allocated once. Times are monotonic milliseconds, amounts are units, rates are units per
+ * millisecond.
  */
 import { assert } from '../lib/assert.js'
 
@@ -57,7 +58,7 @@ export class SlotColumns {
   readonly othersDemand: Float64Array
   /** When it was last added up. */
   readonly othersDemandAt: Float64Array
-  /** Others' demand of the last moments, for sudden bursts. */
+  /** Units the others were asked for in the last moments, fading; for sudden bursts. */
   readonly surge: Float64Array
   readonly surgeAt: Float64Array
   readonly entitlement: Float64Array
@@ -70,7 +71,9 @@ export class SlotColumns {
   readonly repeats: Uint8Array
   /** Split number that `capacity` and `periodMs` were scaled for. */
   readonly split: Int32Array
-  /** Units the other side of a split is taken to use, and the greatest such number; see `split.ts`. */
+  /**
+   * Units the other side of a split is taken to use, and the greatest such number; see `split.ts`.
+   */
   readonly splitUsed: Float64Array
   readonly splitCapacity: Float64Array
   readonly splitAt: Float64Array

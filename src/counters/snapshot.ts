@@ -1,6 +1,7 @@
 /**
- * A pod's whole knowledge for a push/pull or a checkpoint: per counter the balance and all totals that are
- * contained in it. Counters that are back to untouched are left out: there is nothing to know of them.
+ * A pod's whole knowledge for a push/pull or a checkpoint: per counter the balance and all totals
+ * that are contained in it. Counters that are back to untouched are left out: there is nothing to
+ * know of them.
  */
 import { checkpointKind, createWireEntry, MessageWriter, snapshotKind } from './counter-codec.js'
 import type { CounterTable } from './counter-table.js'

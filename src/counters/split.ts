@@ -1,11 +1,12 @@
 /**
- * What a split of the fleet does to a counter (counters.md §5). A side that sees `visible` of `known` pods
- * works with that fraction of rate and capacity, and takes the rest to be in the others' hands: they hold
- * their part of what was used, and their part refills it. When the link is back, what they really used
- * replaces what they were taken to use, so that both sides come to the same level and owe nothing twice.
+ * What a split of the fleet does to a counter (counters.md §5). A side that sees `visible` of
+ * `known` pods works with that fraction of rate and capacity, and takes the rest to be in the
+ * others' hands: they hold their part of what was used, and their part refills it. When the link is
+ * back, what they really used replaces what they were taken to use, so that both sides come to the
+ * same level and owe nothing twice.
  *
- *   whole:   used u of B                 split: own part  f*u of f*B, refilled at f*R
- *   healed:  own part + others' part            others'   x = (1-f)*u - (1-f)*R*t, later + what they report
+ * whole: used u of B split: own part f*u of f*B, refilled at f*R healed: own part + others' part
+ * others' x = (1-f)*u - (1-f)*R*t, later + what they report
  */
 import { bucketTat } from '../lib/bucket-level.js'
 import type { SlotColumns } from './slot-columns.js'
@@ -59,8 +60,8 @@ export function undividedUsed(
 }
 
 /**
- * Divides a bucket's usage between the sides when the fraction changes from `before` to `after`; the whole
- * rate and capacity are of the undivided rule. Returns this side's used units.
+ * Divides a bucket's usage between the sides when the fraction changes from `before` to `after`;
+ * the whole rate and capacity are of the undivided rule. Returns this side's used units.
  */
 export function divideUsage(
   slots: SlotColumns,

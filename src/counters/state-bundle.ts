@@ -1,8 +1,9 @@
 /**
- * A large state as a row of small messages, so that neither writing nor reading it makes a request wait:
- * the parts are written ahead of time, a few hundred counters at once, and merged one after the other.
+ * A large state as a row of small messages, so that neither writing nor reading it makes a request
+ * wait: the parts are written ahead of time, a few hundred counters at once, and merged one after
+ * the other.
  *
- *   bundle   'g' 'v'  version u8  kind 4  flags u8   then for each part:  length u32  heldMs f32  message
+ * bundle 'g' 'v' version u8 kind 4 flags u8 then for each part: length u32 heldMs f32 message
  */
 import { bundleKind, magicFirst, magicSecond, messageVersion } from './counter-codec.js'
 import { WireReader, WireWriter } from './wire-numbers.js'
@@ -41,7 +42,10 @@ export function writeBundle(parts: readonly BundlePart[], bytesMax: number): Uin
   return out
 }
 
-/** The parts of a bundle, views into it; null for anything else. A part that is cut short is left out. */
+/**
+ * The parts of a bundle, views into it; null for anything else. A part that is cut short is left
+ * out.
+ */
 export function readBundle(bytes: Uint8Array): BundlePart[] | null {
   const isBundle =
     bytes[0] === magicFirst &&

@@ -1,7 +1,8 @@
 /**
- * What a push/pull tells. A small table is written at once and is exact. Of a large one the scarce counters
- * are written at once, the rest comes out of parts that are rewritten in turn, a few hundred slots at a
- * time: totals that are some seconds old are as true as ever, and their age travels with them.
+ * What a push/pull tells. A small table is written at once and is exact. Of a large one the scarce
+ * counters are written at once, the rest comes out of parts that are rewritten in turn, a few
+ * hundred slots at a time: totals that are some seconds old are as true as ever, and their age
+ * travels with them.
  */
 import { MessageWriter, snapshotKind } from './counter-codec.js'
 import type { CounterTable } from './counter-table.js'

@@ -1,6 +1,6 @@
 /**
- * Numbers as counter messages hold them: LEB128 for whole ones up to 2^53, IEEE 754 big-endian otherwise.
- * Reading past the end or a malformed number sets `failed` and yields 0; nothing throws.
+ * Numbers as counter messages hold them: LEB128 for whole ones up to 2^53, IEEE 754 big-endian
+ * otherwise. Reading past the end or a malformed number sets `failed` and yields 0; nothing throws.
  */
 
 const scratch = new DataView(new ArrayBuffer(8))

@@ -1,9 +1,10 @@
 /**
- * Who may take what is left: counts say whether the fleet still has tokens, shares say whose they are
- * when they are scarce (counters.md §3). While there is plenty everybody takes what he needs; below a guard
- * a pod needs *entitlement*, which fills in proportion to its part of the demand, and *availability*, the
- * fleet's balance less a reserve for what others took and this pod has not heard of yet.
- * All functions are pure; `FairShare` keeps entitlement and mode in the store's columns.
+ * Who may take what is left: counts say whether the fleet still has tokens, shares say whose they
+ * are when they are scarce (counters.md §3). While there is plenty everybody takes what he needs;
+ * below a guard a pod needs *entitlement*, which fills in proportion to its part of the demand, and
+ * *availability*, the fleet's balance less a reserve for what others took and this pod has not
+ * heard of yet. All functions are pure; `FairShare` keeps entitlement and mode in the store's
+ * columns.
  */
 import type { UsageStore } from './usage-store.js'
 
@@ -11,17 +12,29 @@ import type { UsageStore } from './usage-store.js'
 const guardLagMsMin = 20
 /** The guard believes a sudden burst to be this much more than what news has told of it so far. */
 const surgeFactor = 2
-/** The reserve is sized for this lag, milliseconds, and so much more per pod: each may hold news back. */
+/**
+ * The reserve is sized for this lag, milliseconds, and so much more per pod: each may hold news
+ * back.
+ */
 const reserveLagMsBase = 4
 const reserveLagMsPerPod = 0.16
 const reserveLagFactor = 1.2
-/** And so much of the capacity per pod: a large bucket can spare what keeps it from going into debt. */
+/**
+ * And so much of the capacity per pod: a large bucket can spare what keeps it from going into debt.
+ */
 const reserveCapacityPerPod = 0.0004
 /** A surplus is handed out over this time, milliseconds. */
 const surplusMs = 100
-/** What is always left before there is a surplus: a unit, and this many milliseconds of the rate. */
+/**
+ * What is always left before there is a surplus: a unit, and this many milliseconds of the rate.
+ */
 const floorUnits = 1
 const floorMs = 4
+/**
+ * Below this part of the rate everybody can be served, in the order of arrival: shares decide
+ * nothing.
+ */
+const lightLoad = 1
 /** Unused entitlement is kept for this long at most, milliseconds. */
 const entitlementMs = 200
 /** After a stall news may still be on its way for this long: every pod has sent again by then. */
@@ -33,7 +46,10 @@ const newcomerMs = 300
 /** Rounding of sums of fractions must not deny a unit that is there. */
 export const unitEpsilon = 1e-6
 
-/** Units below which others could be taking the same ones: what they may ask for during a news round trip. */
+/**
+ * Units below which others could be taking the same ones: what they may ask for during a news round
+ * trip.
+ */
 export function guardUnits(capacity: number, othersDemand: number, lagMs: number): number {
   if (othersDemand <= 0) return 0
   const unseen = Math.max(guardLagMsMin, 2 * lagMs) * othersDemand
@@ -60,16 +76,16 @@ export function reserveUnits(
 }
 
 /**
- * Units that are not handed out as surplus. With a few in stock a request finds one when its pod's turn
- * comes; at an empty stock whoever asks most often would get each unit.
+ * Units that are not handed out as surplus. With a few in stock a request finds one when its pod's
+ * turn comes; at an empty stock whoever asks most often would get each unit.
  */
 export function surplusFloor(capacity: number, rate: number): number {
   return Math.min(capacity / 4, floorUnits + floorMs * rate)
 }
 
 /**
- * Entitlement on entering scarcity. A pod that has hardly asked yet may go first: fractions of a unit in
- * many hands would be lost. Busy pods start with next to nothing.
+ * Entitlement on entering scarcity. A pod that has hardly asked yet may go first: fractions of a
+ * unit in many hands would be lost. Busy pods start with next to nothing.
  */
 export function firstEntitlement(cost: number, ownDemand: number): number {
   if (ownDemand <= 0) return cost
@@ -83,7 +99,9 @@ export function entitlementRate(rate: number, surplus: number, hasSurplus: boole
 
 export class FairShare {
   readonly #store: UsageStore
-  /** The latest stall of the process, monotonic: from when, until when, and to when it has effect. */
+  /**
+   * The latest stall of the process, monotonic: from when, until when, and to when it has effect.
+   */
   #stalledAtMs = Number.NEGATIVE_INFINITY
   #resumedAtMs = Number.NEGATIVE_INFINITY
   #carefulUntilMs = Number.NEGATIVE_INFINITY
@@ -93,8 +111,9 @@ export class FairShare {
   }
 
   /**
-   * The process stood still between the two. Balances look full and the others idle while the news still waits
-   * in the sockets: for one round others ask for what they did before, and a pod takes its part of the rate.
+   * The process stood still between the two. Balances look full and the others idle while the news
+   * still waits in the sockets: for one round others ask for what they did before, and a pod takes
+   * its part of the rate.
    */
   stalled(sinceMs: number, monotonicMs: number): void {
     this.#stalledAtMs = sinceMs
@@ -114,19 +133,27 @@ export class FairShare {
     }
     const capacity = slots.capacity[slot] as number
     const sudden = surgeFactor * store.othersSurge(slot, monotonicMs)
-    const guard = guardUnits(capacity, Math.max(others, sudden), store.lagMs)
+    const seen = Math.max(others, sudden)
     if (slots.scarce[slot] === 0) {
+      const guard = guardUnits(capacity, seen, store.lagMs)
       if (!careful && room - cost >= guard) return true
       slots.scarce[slot] = 1
       slots.entitlement[slot] = firstEntitlement(cost, store.ownDemand(slot, monotonicMs))
       slots.entitledAt[slot] = careful ? this.#stalledAtMs : monotonicMs
-    } else if (!careful && room > plentyUnits(capacity, guard)) {
+    } else if (
+      !careful &&
+      room > plentyUnits(capacity, guardUnits(capacity, others, store.lagMs))
+    ) {
       slots.scarce[slot] = 0
       return room >= cost - unitEpsilon
     }
     const available = this.#accrue(slot, cost, room, others, monotonicMs)
-    const entitled = slots.entitlement[slot] as number
-    return entitled >= cost - unitEpsilon && available >= cost - unitEpsilon
+    const demand = store.ownDemand(slot, monotonicMs) + seen
+    if (!careful && demand < lightLoad * (slots.rate[slot] as number)) {
+      return room >= cost - unitEpsilon
+    }
+    if (available < cost - unitEpsilon) return false
+    return (slots.entitlement[slot] as number) >= cost - unitEpsilon
   }
 
   /** Brings the entitlement up to now; returns the units available. */
