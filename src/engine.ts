@@ -55,7 +55,9 @@ export interface EngineCore {
 export interface EnginePorts {
   readonly core: EngineCore
   readonly clock: Clock
-  /** Called after every call that may have moved the core's next deadline or left effects. Cheap. */
+  /**
+   * Called after every call that may have moved the core's next deadline or left effects. Cheap.
+   */
   readonly wake: () => void
   /** Hears what the core threw, at most once a second; the request was answered all the same. */
   readonly onFailure?: (error: unknown) => void
@@ -243,7 +245,10 @@ export class Engine {
     this.#wake()
   }
 
-  /** The lists and the matching may still work when the counting fails: then the rules concerned answer. */
+  /**
+   * The lists and the matching may still work when the counting fails: then the rules concerned
+   * answer.
+   */
   #degraded(facts: RequestFacts): Decision {
     try {
       const { outcome, rules } = this.#core.matching(facts)

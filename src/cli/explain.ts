@@ -1,4 +1,6 @@
-/** `grapevine explain`: what a running sidecar would say to a request, and why; consumes nothing. */
+/**
+ * `grapevine explain`: what a running sidecar would say to a request, and why; consumes nothing.
+ */
 import type { Explanation, OriginPart } from '../core-types.js'
 import { AdminClient } from './admin-client.js'
 import { CommandError, exitStatus, type Host } from './host.js'

@@ -1,6 +1,6 @@
 /**
- * The command line: which commands there are, what they take, and what they end with. Each command's
- * code is loaded when it is asked for, so that `version` does not wait for a web server.
+ * The command line: which commands there are, what they take, and what they end with. Each
+ * command's code is loaded when it is asked for, so that `version` does not wait for a web server.
  */
 import { Command, CommanderError, Option } from 'commander'
 import { overrides } from '../config/overrides.js'

@@ -2,12 +2,13 @@
  * Counter messages: a header and a row of records, read front to back. Absolute totals only, so any
  * part of any message may be lost, doubled or overtaken.
  *
- * message 'g' 'v' version u8 kind u8 flags u8 (1 = hand on to your neighbours) shape 01 family u8
- * calendar u8 capacity f64 periodMs f64 numbers for the counters that follow counter 02 id u64
- * counter 03 id u64 used f64 with the sender's own balance clock 04 wallMs f64 when a checkpoint
- * was written entry 1HDLTRSF origin epoch [H hold] [S span] consumed [R returned] offered [D demand
- * f32]
- *             mark  [T tail]  [L slices]
+ *   message   'g' 'v'  version u8  kind u8  flags u8 (1 = hand on to your neighbours)
+ *   shape     01  family u8  calendar u8  capacity f64  periodMs f64   for the counters that follow
+ *   counter   02  id u64
+ *   counter   03  id u64  used f64                                     the sender's own balance
+ *   clock     04  wallMs f64                                           when a checkpoint was written
+ *   entry     1HDLTRSF  origin  epoch  [H hold]  [S span]  consumed  [R returned]  offered
+ *             [D demand f32]  mark  [T tail]  [L slices]
  *
  * Bits of an entry's first byte: F amounts are f64 rather than whole numbers, S span, R returned, T
  * tail, L slices, D demand, H hold. Times are whole eighths of a millisecond. An origin is a number

@@ -5,8 +5,10 @@
  * back, what they really used replaces what they were taken to use, so that both sides come to the
  * same level and owe nothing twice.
  *
- * whole: used u of B split: own part f*u of f*B, refilled at f*R healed: own part + others' part
- * others' x = (1-f)*u - (1-f)*R*t, later + what they report
+ *   whole:   used u of B
+ *   split:   own part f*u of f*B, refilled at f*R
+ *            others' x = (1-f)*u - (1-f)*R*t, later + what they report
+ *   healed:  own part + others' part
  */
 import { bucketTat } from '../lib/bucket-level.js'
 import type { SlotColumns } from './slot-columns.js'

@@ -3,7 +3,8 @@
  * wait: the parts are written ahead of time, a few hundred counters at once, and merged one after
  * the other.
  *
- * bundle 'g' 'v' version u8 kind 4 flags u8 then for each part: length u32 heldMs f32 message
+ *   bundle   'g' 'v'  version u8  kind 4  flags u8
+ *            then for each part:  length u32  heldMs f32  message
  */
 import { bundleKind, magicFirst, magicSecond, messageVersion } from './counter-codec.js'
 import { WireReader, WireWriter } from './wire-numbers.js'

@@ -8,7 +8,9 @@ import type { Address } from '../vocabulary.js'
 export interface Discovered {
   /** Addresses worth a state exchange. May hold the own one, which does no harm. */
   readonly seeds: readonly Address[]
-  /** The pods that should answer; null where silence cannot be told from departure (static, DNS). */
+  /**
+   * The pods that should answer; null where silence cannot be told from departure (static, DNS).
+   */
   readonly expected: readonly Address[] | null
 }
 

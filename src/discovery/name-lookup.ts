@@ -11,7 +11,9 @@ const retryEveryMs = 2_000
 /** Addresses taken from one answer. */
 const addressesMax = 1_000
 
-/** All addresses of a host name; the literal itself for an address. Rejects as `dns.lookup` does. */
+/**
+ * All addresses of a host name; the literal itself for an address. Rejects as `dns.lookup` does.
+ */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
 export const systemLookup: Lookup = async host =>

@@ -14,9 +14,14 @@ import type { GossipSockets } from './gossip-sockets.js'
 import type { TcpStats } from './tcp-transport.js'
 import type { UdpStats } from './udp-transport.js'
 
-/** Lateness of the timer, in milliseconds, that counts as a stall of the event loop (counters.md §3). */
+/**
+ * Lateness of the timer, in milliseconds, that counts as a stall of the event loop (counters.md
+ * §3).
+ */
 export const stallMs = 250
-/** Longest sleep: short enough that a stall is noticed by the timer, not by the request after it. */
+/**
+ * Longest sleep: short enough that a stall is noticed by the timer, not by the request after it.
+ */
 const sleepMaxMs = 200
 /** Turns of the loop spent on reading after a stall; libuv reads 32 datagrams per turn. */
 const catchUpTurnsMax = 64

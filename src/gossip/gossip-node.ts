@@ -123,7 +123,8 @@ export class GossipNode {
   /** Joins in: time runs, packets are read, peers are looked for. */
   join(): void {
     this.#driver.start()
-    // Until the first state is in, the core admits an even share only; alone, there is none to wait for.
+    // Until the first state is in, the core admits an even share only; alone, there is none to wait
+    // for.
     if (this.#discoveries.length === 0) this.#assumeSynced()
     else this.#syncTimer = setTimeout(() => this.#assumeSynced(), syncTimeoutMs)
     this.#rejoiner.start()
@@ -240,8 +241,8 @@ function advertised(configured: Address | null, bound: Address): Address {
 }
 
 /**
- * The memberlist name: the node's, and a suffix drawn at each start, since memberlist ignores a dead
- * name at a new address for about a minute (product.md §8).
+ * The memberlist name: the node's, and a suffix drawn at each start, since memberlist ignores a
+ * dead name at a new address for about a minute (product.md §8).
  */
 function wireName(node: string, entropy: Entropy): MemberName {
   const suffix = Buffer.from(entropy(4)).toString('hex')

@@ -1,6 +1,7 @@
 /**
  * Streams of the gossip port: a listener and outgoing connections under one numbering. Every stream
- * has a deadline, their number has a maximum, and one that sends much yields the loop between chunks.
+ * has a deadline, their number has a maximum, and one that sends much yields the loop between
+ * chunks.
  *
  *   accepted | dialled --data*--> [ended(null) when the peer half-closes] --close--> flushed, gone
  *                      \-- ended(reason): refused, reset, or the deadline passed; gone
@@ -18,7 +19,9 @@ const inboundStreamsMax = 128
 const outboundStreamsMax = 64
 /** A whole incoming exchange (memberlist's TCPTimeout, LAN), and again for flushing the answer. */
 const inboundTimeoutMs = 10_000
-/** How long a closed stream waits for the peer's end, so that a reset cannot overtake the answer. */
+/**
+ * How long a closed stream waits for the peer's end, so that a reset cannot overtake the answer.
+ */
 const lingerMs = 2_000
 const backlogMax = 128
 
@@ -27,7 +30,9 @@ export interface TcpStats {
   dialled: number
   bytesIn: number
   bytesOut: number
-  /** Incoming streams closed at once because `inboundStreamsMax` were open or the caller may not. */
+  /**
+   * Incoming streams closed at once because `inboundStreamsMax` were open or the caller may not.
+   */
   refused: number
   /** Dials given up because `outboundStreamsMax` were open. */
   dialsRefused: number

@@ -1,4 +1,6 @@
-/** What the admin listener shows of the core's views, as JSON; who may see a key is decided here. */
+/**
+ * What the admin listener shows of the core's views, as JSON; who may see a key is decided here.
+ */
 import type { Explanation, KeyView, MemberView, OriginPart } from '../core-types.js'
 import type { Address, OriginId } from '../vocabulary.js'
 

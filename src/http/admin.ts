@@ -163,7 +163,9 @@ function ruleNamed(engine: Engine, name: string): RuleSpec {
   return rule
 }
 
-/** Rule and key of `/limits/RULE/keys/KEY`; a compound key has its parts in segments of their own. */
+/**
+ * Rule and key of `/limits/RULE/keys/KEY`; a compound key has its parts in segments of their own.
+ */
 function keyTarget(
   request: FastifyRequest,
   engine: Engine,

@@ -1,6 +1,6 @@
 /**
- * `POST /v1/check`: may this pass? By a rule's name and a key, or by a described request; one, or an
- * array of them. All of a batch is read and verified before any of it is charged.
+ * `POST /v1/check`: may this pass? By a rule's name and a key, or by a described request; one, or
+ * an array of them. All of a batch is read and verified before any of it is charged.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Engine } from '../engine.js'

@@ -1,4 +1,6 @@
-/** The bodies that `POST /v1/check` and `POST /explain` accept; what is not named here is refused. */
+/**
+ * The bodies that `POST /v1/check` and `POST /explain` accept; what is not named here is refused.
+ */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { type Static, Type } from 'typebox'
 import { canonicalIp } from '../limiter/cidr.js'

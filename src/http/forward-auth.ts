@@ -1,8 +1,8 @@
 /**
- * `ANY /v1/auth`: a proxy asks, with a request of its own, whether the client's may pass
- * (nginx auth_request, Traefik, Caddy, HAProxy, Envoy's HTTP ext_authz). What the client sent stands
- * in X-Forwarded-* or X-Original-*; these are believed from this machine and from trusted proxies
- * only (conventions.md §2.1). The answer is 200 or 429; the body of the request is never read.
+ * `ANY /v1/auth`: a proxy asks, with a request of its own, whether the client's may pass (nginx
+ * auth_request, Traefik, Caddy, HAProxy, Envoy's HTTP ext_authz). What the client sent stands in
+ * X-Forwarded-* or X-Original-*; these are believed from this machine and from trusted proxies only
+ * (conventions.md §2.1). The answer is 200 or 429; the body of the request is never read.
  */
 import { METHODS } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'

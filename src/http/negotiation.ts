@@ -2,7 +2,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /**
- * Does this Accept header prefer HTML to JSON? Both equally good (as for any type, or no header): `otherwise`.
+ * Does this Accept header prefer HTML to JSON? Both equally good (as for any type, or no header):
+ * `otherwise`.
  */
 export function prefersHtml(accept: string | undefined, otherwise = false): boolean {
   const html = quality(accept, 'text/html')

@@ -36,9 +36,9 @@ export function retryAfterSeconds(retryAfterMs: number, random: Random): number 
 }
 
 /**
- * Adds the headers of the most restrictive rule to `headers`; nothing when no rule matched. A decision
- * that `failureMode` made is marked, whatever families are on.
- * `retrySeconds` is the value of Retry-After on a denial, 0 when there is none to give.
+ * Adds the headers of the most restrictive rule to `headers`; nothing when no rule matched. A
+ * decision that `failureMode` made is marked, whatever families are on. `retrySeconds` is the value
+ * of Retry-After on a denial, 0 when there is none to give.
  */
 export function appendRateLimitHeaders(
   headers: string[],

@@ -1,7 +1,7 @@
 /**
  * Taking over a named port. Kubernetes resolves a Service's textual `targetPort` in each pod by
- * name, regular containers first, then native sidecars. So the name moves to the sidecar's proxy port and
- * the application's own port gets a new one; no packet filter, no privilege. Pure.
+ * name, regular containers first, then native sidecars. So the name moves to the sidecar's proxy
+ * port and the application's own port gets a new one; no packet filter, no privilege. Pure.
  */
 import type { Container, ContainerPort, ServicePorts } from './pod-template.js'
 import { isMap, isTcp, portsOf } from './pod-template.js'

@@ -1,6 +1,7 @@
 /**
  * A histogram in plain numbers: cheap enough for a hot path, read by an exporter when it is asked.
- * Bounds are upper bounds, inclusive, as Prometheus has them; the last count is for "above all bounds".
+ * Bounds are upper bounds, inclusive, as Prometheus has them; the last count is for "above all
+ * bounds".
  */
 export class BucketHistogram {
   /** Ascending upper bounds, in the unit of what is recorded. */

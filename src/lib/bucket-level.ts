@@ -1,7 +1,7 @@
 /**
- * A token bucket in GCRA form: one number, the theoretical arrival time (`tat`), tells how much of the
- * bucket is used. Times are monotonic milliseconds, `unitMs` is how long one unit takes to refill.
- * Source: ITU-T I.371 (generic cell rate algorithm), counters.md §2.
+ * A token bucket in GCRA form: one number, the theoretical arrival time (`tat`), tells how much of
+ * the bucket is used. Times are monotonic milliseconds, `unitMs` is how long one unit takes to
+ * refill. Source: ITU-T I.371 (generic cell rate algorithm), counters.md §2.
  */
 
 /** Units used and not refilled yet, >= 0. May exceed the capacity: a debt. */
@@ -9,7 +9,9 @@ export function bucketUsed(tatMs: number, nowMs: number, unitMs: number): number
   return tatMs > nowMs ? (tatMs - nowMs) / unitMs : 0
 }
 
-/** The `tat` after `units` were taken at `asOfMs` (not later than now). Negative units give back. */
+/**
+ * The `tat` after `units` were taken at `asOfMs` (not later than now). Negative units give back.
+ */
 export function bucketCharged(
   tatMs: number,
   asOfMs: number,

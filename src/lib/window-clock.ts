@@ -1,7 +1,8 @@
 /**
  * Numbers the windows of a rule and knows where the present one begins and ends. Windows of fixed
- * length count from the Unix epoch; calendar windows begin at local midnight, on Monday or on the first
- * of the month of an IANA zone. Wall-clock milliseconds throughout: windows are agreed on by all pods.
+ * length count from the Unix epoch; calendar windows begin at local midnight, on Monday or on the
+ * first of the month of an IANA zone. Wall-clock milliseconds throughout: windows are agreed on by
+ * all pods.
  */
 
 export type CalendarUnitName = 'day' | 'week' | 'month'
@@ -18,7 +19,9 @@ export class WindowClock {
   #startMs = Number.NaN
   #endMs = Number.NaN
 
-  /** `lengthMs` > 0, nominal for a calendar unit. An unknown zone throws: validation comes first. */
+  /**
+   * `lengthMs` > 0, nominal for a calendar unit. An unknown zone throws: validation comes first.
+   */
   constructor(lengthMs: number, calendar: CalendarUnitName | null, timezone: string) {
     this.lengthMs = lengthMs
     this.calendar = calendar
@@ -76,7 +79,8 @@ export function calendarStartDay(unit: CalendarUnitName, id: number): number {
 
 /** Days since 1970-01-01 of the first of `month` (0..11), proleptic Gregorian. */
 function firstDayOf(year: number, month: number): number {
-  // Counting years from March puts the leap day at the end (Hinnant, chrono-compatible date algorithms).
+  // Counting years from March puts the leap day at the end (Hinnant, chrono-compatible date
+  // algorithms).
   const shifted = month < 2 ? year - 1 : year
   const era = Math.floor(shifted / 400)
   const yearOfEra = shifted - era * 400

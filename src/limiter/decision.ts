@@ -44,8 +44,8 @@ export interface Decision extends Omit<RuleVerdict, 'rule'> {
   /** The most restrictive matching rule, whose numbers stand here; null when none matched. */
   readonly rule: RuleName | null
   /**
-   * Hash of the key that `rule` counted, 16 hex digits, for logs and `X-RateLimit-Key-Hash`; null or
-   * absent when none was counted. May be a getter that makes the text on demand.
+   * Hash of the key that `rule` counted, 16 hex digits, for logs and `X-RateLimit-Key-Hash`; null
+   * or absent when none was counted. May be a getter that makes the text on demand.
    */
   readonly keyHash?: string | null
   /** Rules that denied (enforcing ones only); empty when allowed. */

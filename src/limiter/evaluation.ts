@@ -1,6 +1,6 @@
 /**
- * What each rule says to one request, before anything is charged. One object serves all decisions; the
- * numbers are columns so that a decision allocates nothing.
+ * What each rule says to one request, before anything is charged. One object serves all decisions;
+ * the numbers are columns so that a decision allocates nothing.
  */
 import type { DecisionReason, RuleVerdict } from './decision.js'
 import { type FairShare, unitEpsilon } from './fair-share.js'
@@ -86,7 +86,9 @@ export class Evaluation {
       : 0
   }
 
-  /** The table has no place for the key: `failureMode: closed` refuses, else a sketch keeps count. */
+  /**
+   * The table has no place for the key: `failureMode: closed` refuses, else a sketch keeps count.
+   */
   #judgeUnplaced(place: number, monotonicMs: number): boolean {
     const plan = this.plans[place] as RulePlan
     const limit = this.limits[place] as LimitPlan

@@ -1,4 +1,7 @@
-/** Says rule by rule what would happen to a request. Looks only: no counter is made, nothing is charged. */
+/**
+ * Says rule by rule what would happen to a request. Looks only: no counter is made, nothing is
+ * charged.
+ */
 import type { RuleName } from '../vocabulary.js'
 import type { RuleVerdict } from './decision.js'
 import { unitEpsilon } from './fair-share.js'
@@ -99,7 +102,10 @@ interface Standing {
   readonly waitMs: number
 }
 
-/** What a known counter says to `cost` more units under `limit`, which may not be the one in force yet. */
+/**
+ * What a known counter says to `cost` more units under `limit`, which may not be the one in force
+ * yet.
+ */
 function standingOf(
   counter: {
     readonly views: KeyViews

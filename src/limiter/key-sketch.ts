@@ -1,9 +1,9 @@
 /**
- * Where keys go that the full table has no place for: four rows of buckets, each key in one bucket of
- * every row, judged by the emptiest of its four (a count-min sketch with conservative update, over GCRA
- * times). It never forgets consumption, so it may deny a key that shares all four buckets with others, but
- * never hands out more. Every pod gives such a key its even part: nothing of a sketch is replicated.
- * Source: Cormode and Muthukrishnan, count-min sketch (2005).
+ * Where keys go that the full table has no place for: four rows of buckets, each key in one bucket
+ * of every row, judged by the emptiest of its four (a count-min sketch with conservative update,
+ * over GCRA times). It never forgets consumption, so it may deny a key that shares all four buckets
+ * with others, but never hands out more. Every pod gives such a key its even part: nothing of a
+ * sketch is replicated. Source: Cormode and Muthukrishnan, count-min sketch (2005).
  */
 import type { LimitPlan, RulePlan } from './rule-plan.js'
 
@@ -45,7 +45,9 @@ export class KeySketch {
     return cost <= 0 || this.left(plan, limit, key, pods, monotonicMs) >= cost - 1e-9
   }
 
-  /** Units that this pod has left for a key, never negative. A concurrency rule has none to tell. */
+  /**
+   * Units that this pod has left for a key, never negative. A concurrency rule has none to tell.
+   */
   left(plan: RulePlan, limit: LimitPlan, key: string, pods: number, monotonicMs: number): number {
     if (plan.isGauge) return 0
     const owedMs = Math.max(0, this.#lowest(plan.identity, key) - monotonicMs)

@@ -1,6 +1,7 @@
 /**
- * May this request pass? Finds the rules it falls under, asks each, and charges all of them or none. Knows
- * usage by shape only (`usage-store.ts`), and neither HTTP nor gossip. Takes time as arguments.
+ * May this request pass? Finds the rules it falls under, asks each, and charges all of them or
+ * none. Knows usage by shape only (`usage-store.ts`), and neither HTTP nor gossip. Takes time as
+ * arguments.
  */
 import type { DecisionInterface, RuleName } from '../vocabulary.js'
 import type { Decision, DecisionReason, Outcome, Settlement } from './decision.js'
@@ -140,7 +141,9 @@ export class Limiter {
     return this.#conclude(via, monotonicMs, wallMs)
   }
 
-  /** The process stood still from `sinceMs` to now: what the others did meanwhile is not known yet. */
+  /**
+   * The process stood still from `sinceMs` to now: what the others did meanwhile is not known yet.
+   */
   stalled(sinceMs: number, monotonicMs: number): void {
     this.#share.stalled(sinceMs, monotonicMs)
   }
@@ -387,7 +390,10 @@ export class Limiter {
     return this.#plans.map(plan => counts[plan.identity] ?? 0)
   }
 
-  /** How far each rule's limit was lately exceeded, as a part of its burst; in the order of the rules. */
+  /**
+   * How far each rule's limit was lately exceeded, as a part of its burst; in the order of the
+   * rules.
+   */
   overshootRatios(monotonicMs: number): number[] {
     return this.#plans.map(plan => this.store.overshootRatio(plan.identity, monotonicMs))
   }

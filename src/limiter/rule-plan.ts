@@ -1,4 +1,7 @@
-/** A rule made ready for decisions: its counter identity and the shapes of its limits, worked out once. */
+/**
+ * A rule made ready for decisions: its counter identity and the shapes of its limits, worked out
+ * once.
+ */
 import { WindowClock } from '../lib/window-clock.js'
 import type { CounterFamily, CounterShape } from '../vocabulary.js'
 import type { DecisionCounts } from './decision-counts.js'
@@ -77,7 +80,9 @@ export function ruleIdentity(spec: RuleSpec): string {
   return `${spec.name}/${family}/${first?.calendar ?? 'rolling'}`
 }
 
-/** A bucket cannot follow the calendar: `10000/day` without another algorithm is a window that does. */
+/**
+ * A bucket cannot follow the calendar: `10000/day` without another algorithm is a window that does.
+ */
 function familyOf(algorithm: Algorithm, limit: LimitSpec | null): CounterFamily {
   return algorithm === 'token-bucket' && limit?.calendar ? 'fixed' : families[algorithm]
 }
@@ -121,8 +126,8 @@ export function counterShape(spec: RuleSpec, limit: LimitSpec | null): CounterSh
 }
 
 /**
- * A leaky bucket as a bucket: one request runs, the others wait, at most `queue` of them and none longer
- * than `maxWaitMs`. Without either bound the queue holds one window's worth.
+ * A leaky bucket as a bucket: one request runs, the others wait, at most `queue` of them and none
+ * longer than `maxWaitMs`. Without either bound the queue holds one window's worth.
  */
 export function leakyCapacity(
   periodMs: number,

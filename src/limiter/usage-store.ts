@@ -1,6 +1,7 @@
 /**
- * What the limiter needs of counters: who has used how much, over the whole fleet, as this pod sees it.
- * `counters/counter-table.ts` has this shape. Slots are small numbers, valid until the next `open`.
+ * What the limiter needs of counters: who has used how much, over the whole fleet, as this pod sees
+ * it. `counters/counter-table.ts` has this shape. Slots are small numbers, valid until the next
+ * `open`.
  */
 import type { CounterShape, OriginId } from '../vocabulary.js'
 

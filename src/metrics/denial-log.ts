@@ -1,6 +1,7 @@
 /**
- * "A client hit its limit", once per key and window, with the rule and the key's hash; never the key.
- * A flood of denied keys costs a bounded number of lines and a bounded table; the rest is counted.
+ * "A client hit its limit", once per key and window, with the rule and the key's hash; never the
+ * key. A flood of denied keys costs a bounded number of lines and a bounded table; the rest is
+ * counted.
  */
 import type { Logger } from 'pino'
 import type { Decision } from '../limiter/decision.js'

@@ -1,7 +1,7 @@
 /**
  * Metrics of gossip. The `memberlist_…` ones have the names that Grafana's dskit gives them
- * (kv/memberlist/metrics.go and tcp_transport.go), so that Mimir's and Loki's dashboards fit after a
- * change of prefix.
+ * (kv/memberlist/metrics.go and tcp_transport.go), so that Mimir's and Loki's dashboards fit after
+ * a change of prefix.
  */
 import { byLabel, type MetricDefinition, one } from './scraped-metric.js'
 import type { Snapshot } from './snapshot.js'

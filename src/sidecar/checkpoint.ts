@@ -28,7 +28,9 @@ export class Checkpoint {
     this.#ports = ports
   }
 
-  /** Takes up what the file holds. A missing file is a first start; a bad one is left out, and said. */
+  /**
+   * Takes up what the file holds. A missing file is a first start; a bad one is left out, and said.
+   */
   async restore(): Promise<void> {
     const { log, importTotals } = this.#ports
     try {

@@ -9,8 +9,7 @@ import type { NodeRecord, PacketMessage, StreamMessage } from '../../src/swim/me
 export interface Vector {
   readonly name: string
   readonly hex: string
-  // biome-ignore lint/suspicious/noExplicitAny: the file's values have many shapes, compared as
-  // they are
+  // biome-ignore lint/suspicious/noExplicitAny: the file's values have many shapes
   readonly decoded?: any
   readonly params?: Readonly<Record<string, string | number | boolean>>
 }
@@ -40,8 +39,7 @@ interface VectorsFile {
   readonly vectors: readonly Vector[]
   readonly decoderAcceptance: readonly Acceptance[]
   readonly packetRejection: readonly Rejection[]
-  // biome-ignore lint/suspicious/noExplicitAny: each table has its own shape, stated where it is
-  // used
+  // biome-ignore lint/suspicious/noExplicitAny: each table has its own shape
   readonly tables: Readonly<Record<string, any>>
 }
 

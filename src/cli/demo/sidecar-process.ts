@@ -1,6 +1,7 @@
 /**
- * A sidecar as a child process: `run` on a generated configuration, its addresses read from its log.
- * The child ends with its parent, however the parent ends, since it watches its standard input.
+ * A sidecar as a child process: `run` on a generated configuration, its addresses read from its
+ * log. The child ends with its parent, however the parent ends, since it watches its standard
+ * input.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
