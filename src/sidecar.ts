@@ -1,9 +1,10 @@
 /**
- * The sidecar in production: configuration and ports in, listeners and a node of the fleet out, with
- * the order in which they start and stop. What a part does is that part's business.
+ * The sidecar in production: configuration and ports in, listeners and a node of the fleet out,
+ * with the order in which they start and stop. What a part does is that part's business.
  *
  *   start  gossip port bound, core started -> telemetry, admin, api, proxy listen -> fleet joined
- *   stop   not ready, peers told -> proxy and api finish -> last totals, leave, checkpoint -> closed
+ *   stop   not ready, peers told -> proxy and api finish -> last totals, leave, checkpoint
+ *          -> closed
  */
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'

@@ -3,10 +3,10 @@
  * part of any message may be lost, doubled or overtaken.
  *
  *   message   'g' 'v'  version u8  kind u8  flags u8 (1 = hand on to your neighbours)
- *   shape     01  family u8  calendar u8  capacity f64  periodMs f64   for the counters that follow
+ *   shape     01  family u8  calendar u8  capacity f64  periodMs f64  for counters that follow
  *   counter   02  id u64
- *   counter   03  id u64  used f64                                     the sender's own balance
- *   clock     04  wallMs f64                                           when a checkpoint was written
+ *   counter   03  id u64  used f64  the sender's own balance
+ *   clock     04  wallMs f64  when a checkpoint was written
  *   entry     1HDLTRSF  origin  epoch  [H hold]  [S span]  consumed  [R returned]  offered
  *             [D demand f32]  mark  [T tail]  [L slices]
  *
