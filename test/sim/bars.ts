@@ -22,8 +22,8 @@ export function checkBars(rows: readonly Row[]): Bar[] {
   const large = rows.filter(row => row.pods === 50)
   const slowest = Math.max(0, ...large.map(row => row.settleMs ?? Number.POSITIVE_INFINITY))
   return [
-    atMost('mean |1 - ratio|', mean(errors), 0.005),
-    atMost('worst |1 - ratio|', max(errors), 0.03),
+    atMost('mean error of the ratio', mean(errors), 0.005),
+    atMost('worst error of the ratio', max(errors), 0.03),
     atMost('mean excess over burst', mean(excesses), 0.07),
     atMost('worst excess over burst', max(excesses), 0.35),
     // "None": one request of a burst of 100 is the least that can be told from rounding and drift.
