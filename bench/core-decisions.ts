@@ -106,7 +106,7 @@ function decideRow(name: string, pod: Pod, keys: readonly string[], count: numbe
   const round = () => {
     for (let n = 0; n < count; n++) {
       current.key = keys[n % keys.length] as string
-      atMs += 0.001
+      atMs += 0.0001
       pod.limiter.decide(facts, 'proxy', atMs, wallMs + atMs)
     }
   }
@@ -161,7 +161,7 @@ function knownRow(): BenchRow {
   let atMs = 1000
   const round = () => {
     for (let n = 0; n < count; n++) {
-      atMs += 0.001
+      atMs += 0.0001
       pod.limiter.decideKnown(0, limit, key, 1, 'proxy', atMs, wallMs + atMs)
     }
   }
@@ -198,7 +198,7 @@ function fill(pod: Pod, keys: readonly string[], limit: LimitSpec): void {
 
 function usedBytes(): number {
   const collect = (globalThis as { gc?: () => void }).gc
-  collect?.()
+  for (let n = 0; n < 3; n++) collect?.()
   const { heapUsed, arrayBuffers } = process.memoryUsage()
   return heapUsed + arrayBuffers
 }

@@ -36,6 +36,8 @@ export class Evaluation {
   /** The key is absent and the rule denies that. */
   readonly missing: Uint8Array
   readonly delayMs: Float64Array
+  /** Units left of the fleet's, kept up to date through the decision. */
+  readonly room: Float64Array
   count = 0
   readonly #store: UsageStore
   readonly #share: FairShare
@@ -50,6 +52,7 @@ export class Evaluation {
     this.admitted = new Uint8Array(rulesMax)
     this.missing = new Uint8Array(rulesMax)
     this.delayMs = new Float64Array(rulesMax)
+    this.room = new Float64Array(rulesMax)
     this.#store = parts.store
     this.#share = parts.share
     this.#sketch = parts.sketch
@@ -108,8 +111,9 @@ export class Evaluation {
     const slots = store.slots
     const plan = this.plans[place] as RulePlan
     const cost = this.cost[place] as number
-    if (cost < 0) return true
     const room = (slots.capacity[slot] as number) - store.used(slot, monotonicMs, wallMs)
+    this.room[place] = room
+    if (cost < 0) return true
     if (cost === 0) return room >= -unitEpsilon
     slots.hits[slot] = (slots.hits[slot] as number) + 1
     store.offer(slot, cost, monotonicMs)
@@ -144,8 +148,9 @@ export class Evaluation {
       return
     }
     if (cost === 0) return
+    let taken = cost
     if (cost < 0) {
-      store.giveBack(slot, -cost, monotonicMs, wallMs)
+      taken = -store.giveBack(slot, -cost, monotonicMs, wallMs)
       this.#share.took(slot, cost)
     } else if (plan.countsOutcome) {
       const { reserved } = store.slots
@@ -154,18 +159,20 @@ export class Evaluation {
       store.consume(slot, cost, monotonicMs, wallMs)
       this.#share.took(slot, cost)
     }
-    this.note(slot, monotonicMs, wallMs)
+    this.room[place] = (this.room[place] as number) - taken
+    store.noteChange(slot, this.room[place] as number, monotonicMs)
   }
 
   /** Counts a denial, and lets the others know of the demand. */
-  deny(place: number, monotonicMs: number, wallMs: number): void {
+  deny(place: number, monotonicMs: number): void {
     const slot = this.slot[place] as number
     if (slot < 0) return
     const { denied } = this.#store.slots
     denied[slot] = (denied[slot] as number) + 1
-    this.note(slot, monotonicMs, wallMs)
+    this.#store.noteChange(slot, this.room[place] as number, monotonicMs)
   }
 
+  /** Tells the sending side of a counter that moved outside a decision. */
   note(slot: number, monotonicMs: number, wallMs: number): void {
     const store = this.#store
     const room = (store.slots.capacity[slot] as number) - store.used(slot, monotonicMs, wallMs)
@@ -189,13 +196,21 @@ export class Evaluation {
       return
     }
     const store = this.#store
-    const room = (store.slots.capacity[slot] as number) - store.used(slot, monotonicMs, wallMs)
+    const room = this.room[place] as number
     const share = this.#share.share(slot, room)
     into.remaining = Math.max(0, Math.floor(share + unitEpsilon))
-    into.resetAfterMs = Math.max(0, store.resetMs(slot, monotonicMs, wallMs))
+    // A bucket's times follow from its room; the other families are asked.
+    const capacity = store.slots.capacity[slot] as number
+    const unitMs = limit.isBucket ? (store.slots.periodMs[slot] as number) : 0
+    into.resetAfterMs = limit.isBucket
+      ? Math.max(0, capacity - room) * unitMs
+      : Math.max(0, store.resetMs(slot, monotonicMs, wallMs))
     if (into.allowed) return
     const cost = Math.max(this.cost[place] as number, unitEpsilon)
-    const byLevel = store.waitMs(slot, cost, monotonicMs, wallMs)
+    const byLevel =
+      limit.isBucket && cost <= capacity
+        ? Math.max(0, cost - room) * unitMs
+        : store.waitMs(slot, cost, monotonicMs, wallMs)
     const byShare = this.#share.waitMs(slot, cost, room, monotonicMs)
     into.retryAfterMs = Math.min(waitMsMax, Math.ceil(Math.max(byLevel, byShare, 1)))
   }

@@ -48,8 +48,6 @@ export class Limiter {
   #plans: RulePlan[] = []
   #evaluation: Evaluation
   #counts = new Map<RuleName, DecisionCounts>()
-  readonly #violated: RuleName[] = []
-  readonly #shadowViolated: RuleName[] = []
   readonly #numbers: Numbers = createNumbers()
   readonly #decision: Reused
   /** Counter of the rule that the decision reports; -1: none, or tracked approximately. */
@@ -72,8 +70,8 @@ export class Limiter {
       ...createNumbers(),
       reason: 'allowed',
       rule: null,
-      violated: this.#violated,
-      shadowViolated: this.#shadowViolated,
+      violated: nobody,
+      shadowViolated: nobody,
       settlement: null,
     }
   }
@@ -184,7 +182,8 @@ export class Limiter {
   #conclude(via: DecisionInterface, monotonicMs: number, wallMs: number): Decision {
     const evaluation = this.#evaluation
     const decision = this.#decision
-    this.#forgetNames()
+    let violated = nobody
+    let shadowViolated = nobody
     let settles = false
     let degraded = false
     for (let place = 0; place < evaluation.count; place++) {
@@ -194,12 +193,14 @@ export class Limiter {
         degraded = true
       }
       if (evaluation.admitted[place] === 1) settles ||= plan.settles && evaluation.cost[place]! > 0
-      else if (plan.enforces) this.#violated.push(plan.spec.name)
-      else this.#shadowViolated.push(plan.spec.name)
+      else if (plan.enforces) violated = withName(violated, plan)
+      else shadowViolated = withName(shadowViolated, plan)
     }
-    const passes = this.#violated.length === 0
+    const passes = violated.length === 0
+    decision.violated = violated
+    decision.shadowViolated = shadowViolated
     for (let place = 0; place < evaluation.count; place++) {
-      if (evaluation.admitted[place] !== 1) evaluation.deny(place, monotonicMs, wallMs)
+      if (evaluation.admitted[place] !== 1) evaluation.deny(place, monotonicMs)
       else if (passes) evaluation.charge(place, monotonicMs, wallMs)
     }
     decision.settlement = passes && settles ? this.#openSettlement() : null
@@ -267,19 +268,14 @@ export class Limiter {
 
   #plain(reason: DecisionReason, allowed: boolean): Decision {
     const decision = this.#decision
-    this.#forgetNames()
+    decision.violated = nobody
+    decision.shadowViolated = nobody
     this.#copyPlain()
     decision.allowed = allowed
     decision.reason = reason
     decision.delayMs = 0
     decision.settlement = null
     return decision
-  }
-
-  /** Setting the length of an empty list costs as much as half a decision. */
-  #forgetNames(): void {
-    if (this.#violated.length > 0) this.#violated.length = 0
-    if (this.#shadowViolated.length > 0) this.#shadowViolated.length = 0
   }
 
   #countAll(passes: boolean, via: DecisionInterface): void {
@@ -397,4 +393,11 @@ export class Limiter {
   overshootRatios(monotonicMs: number): number[] {
     return this.#plans.map(plan => this.store.overshootRatio(plan.identity, monotonicMs))
   }
+}
+
+const nobody: readonly RuleName[] = []
+
+/** A list with one more rule; the usual list of one is the rule's own, so that it costs nothing. */
+function withName(list: readonly RuleName[], plan: RulePlan): readonly RuleName[] {
+  return list.length === 0 ? plan.names : [...list, plan.spec.name]
 }

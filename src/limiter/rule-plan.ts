@@ -3,7 +3,7 @@
  * once.
  */
 import { WindowClock } from '../lib/window-clock.js'
-import type { CounterFamily, CounterShape } from '../vocabulary.js'
+import type { CounterFamily, CounterShape, RuleName } from '../vocabulary.js'
 import type { DecisionCounts } from './decision-counts.js'
 import type { Algorithm, LimitSpec, RuleSpec } from './rule.js'
 import type { UsageStore } from './usage-store.js'
@@ -17,6 +17,7 @@ export interface LimitPlan {
   readonly capacity: number
   /** Long-run units per millisecond; 0 for a concurrency rule. */
   readonly rate: number
+  readonly isBucket: boolean
 }
 
 const families: Readonly<Record<Algorithm, CounterFamily>> = {
@@ -29,6 +30,8 @@ const families: Readonly<Record<Algorithm, CounterFamily>> = {
 
 export class RulePlan {
   readonly spec: RuleSpec
+  /** The rule's name alone in a list, for decisions that name no other. */
+  readonly names: readonly RuleName[]
   readonly identity: number
   /** How often it decided what. */
   readonly counts: DecisionCounts
@@ -45,6 +48,7 @@ export class RulePlan {
   /** `counts`: kept from an earlier plan of the rule, so that a reload loses none. */
   constructor(spec: RuleSpec, store: UsageStore, counts: DecisionCounts) {
     this.spec = spec
+    this.names = [spec.name]
     this.counts = counts
     this.identity = store.identityOf(ruleIdentity(spec))
     this.enforces = spec.mode === 'enforce'
@@ -95,6 +99,7 @@ function planLimit(spec: RuleSpec, limit: LimitSpec | null, store: UsageStore): 
     count: limit?.count ?? shape.capacity,
     windowMs: limit?.windowMs ?? 0,
     capacity: shape.capacity,
+    isBucket: bucket,
     rate: shape.periodMs === 0 ? 0 : (bucket ? 1 : shape.capacity) / shape.periodMs,
   }
 }
