@@ -102,4 +102,10 @@ make_base
 import_base
 build
 run_image
-[ "${1:-}" = --keep ] || buildah rmi "$image" >/dev/null
+# Every layer is a whole copy of the tree: gigabytes that nobody asked for.
+[ "${1:-}" = --keep ] || {
+	buildah umount "$container" >/dev/null
+	buildah rm "$container" >/dev/null
+	mounted= container=
+	rm -rf "$STORE"
+}
