@@ -6,7 +6,7 @@
  * The namespace also lends the pods their addresses, since the API takes no loopback address for an
  * endpoint. Tests reach what runs inside by unix sockets and by programs started inside.
  */
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import {
   createWriteStream,
@@ -197,7 +197,7 @@ export class TestCluster {
       running?.child.kill('SIGKILL')
       await running?.ended
     }
-    execFileSync('ip', ['netns', 'del', this.space], { stdio: 'ignore' })
+    spawnSync('ip', ['netns', 'del', this.space], { stdio: 'ignore' })
     rmSync(this.directory, { recursive: true, force: true })
   }
 
@@ -250,7 +250,9 @@ export class TestCluster {
   /** A program inside, its output in a file of the cluster's directory. */
   #spawn(name: string, program: string, words: readonly string[]): Running {
     if (!existsSync(program)) throw new Error(`${program} is gone`)
-    const child = spawn('ip', ['netns', 'exec', this.space, program, ...words], {
+    // A test run that is killed takes its cluster with it.
+    const bound = ['setpriv', '--pdeathsig', 'KILL', program, ...words]
+    const child = spawn('ip', ['netns', 'exec', this.space, ...bound], {
       stdio: ['ignore', 'pipe', 'pipe'],
       cwd: this.directory,
     })
