@@ -229,6 +229,29 @@ describe.skipIf(!goPeer)('a mixed cluster beside an all-Go one', { retry: 1 }, (
     await peers[0]?.order('join', { to: peers[5]?.address })
     for (const peer of peers) await seesExactly(peer, 6, 15_000)
   })
+
+  // The same where this process may make no network: the peers themselves send nothing across.
+  it('splits 3/3 on the way out of each node, and heals', async () => {
+    const peers = await startCluster(mixed, () => ({ label: 'cut' }))
+    const sides = [peers.slice(0, 3), peers.slice(3)]
+    const cut = async (from: readonly PeerProcess[], to: readonly PeerProcess[]) => {
+      const addresses = to.map(peer => peer.address).join(',')
+      for (const peer of from) await peer.order('cut', { to: addresses })
+    }
+    for (const side of sides)
+      await cut(
+        side,
+        peers.filter(peer => !side.includes(peer)),
+      )
+    for (const side of sides)
+      for (const peer of side) {
+        await seesExactly(peer, 3, 40_000)
+        expect(await peer.members()).toEqual(side.map(({ name }) => name))
+      }
+    for (const side of sides) await cut(side, [])
+    await peers[1]?.order('join', { to: peers[4]?.address })
+    for (const peer of peers) await seesExactly(peer, 6, 15_000)
+  })
 })
 
 const splitKey = randomBytes(32).toString('base64')

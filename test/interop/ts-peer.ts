@@ -89,9 +89,11 @@ class Application implements Delegate {
   }
 }
 
-/** Drops a share of outgoing packets; streams pass, as in the Go peer. */
+/** Drops a share of outgoing packets, and all for addresses that were cut off, as the Go peer does. */
 class LossyCore implements GossipCore {
   loss = Number(flags.loss)
+  /** Addresses, as host:port, that nothing reaches. */
+  cut: ReadonlySet<string> = new Set()
   readonly #swim: Swim
 
   constructor(swim: Swim) {
@@ -124,8 +126,12 @@ class LossyCore implements GossipCore {
 
   takeEffects(): readonly Effect[] {
     const effects = this.#swim.takeEffects()
-    if (this.loss === 0) return effects
-    return effects.filter(effect => effect.kind !== 'sendPacket' || Math.random() >= this.loss)
+    if (this.loss === 0 && this.cut.size === 0) return effects
+    return effects.filter(effect => {
+      if (effect.kind !== 'sendPacket' && effect.kind !== 'openStream') return true
+      if (this.cut.has(`${effect.to.host}:${effect.to.port}`)) return false
+      return effect.kind === 'openStream' || Math.random() >= this.loss
+    })
   }
 }
 
@@ -250,6 +256,10 @@ class Peer {
     },
     loss: order => {
       this.#core.loss = order.loss
+      this.#answer(order, {}, null)
+    },
+    cut: order => {
+      this.#core.cut = new Set(order.to.split(',').filter(address => address !== ''))
       this.#answer(order, {}, null)
     },
     received: order => this.#answer(order, { messages: this.#app.received }, null),

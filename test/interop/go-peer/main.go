@@ -168,6 +168,11 @@ func serve(list *memberlist.Memberlist, app *application, transport *lossyTransp
 			reports.answer(o, nil, nil)
 			continue
 		}
+		if o.Order == "cut" {
+			transport.setCut(o.To)
+			reports.answer(o, nil, nil)
+			continue
+		}
 		// Joins, leaves and meta changes wait for the network; orders behind them must not.
 		go obey(o, list, app, reports)
 	}
