@@ -12,6 +12,11 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { TestProject } from 'vitest/node'
 import { getHelm } from '../chart/get-helm.js'
+import {
+  getKubernetesApi,
+  type KubernetesRelease,
+  kubernetesReleases,
+} from '../chart/get-kubernetes-api.js'
 
 const run = promisify(execFile)
 
@@ -26,6 +31,8 @@ export interface PeerPrograms {
   readonly etcd: string | null
   /** Folder with `kube-apiserver` and `kubectl`, of one version. */
   readonly kubernetes: string | null
+  /** OpenAPI descriptions of Kubernetes, by release. */
+  readonly kubernetesApis: Readonly<Record<KubernetesRelease, string | null>>
 }
 
 declare module 'vitest' {
@@ -49,8 +56,18 @@ export async function setup(project: TestProject): Promise<void> {
     etcd: await attempt('etcd', () => debianProgram('etcd', 'etcd-server')),
     kubernetes: await attempt('kube-apiserver', buildKubernetes),
     helm: await attempt('helm', () => getHelm(cache)),
+    kubernetesApis: await getKubernetesApis(),
   }
   project.provide('peers', peers)
+}
+
+async function getKubernetesApis(): Promise<PeerPrograms['kubernetesApis']> {
+  const found: [string, string | null][] = []
+  for (const release of kubernetesReleases) {
+    const get = () => getKubernetesApi(cache, release, goProgram)
+    found.push([release, await attempt(`the API of Kubernetes ${release}`, get)])
+  }
+  return Object.fromEntries(found) as PeerPrograms['kubernetesApis']
 }
 
 async function attempt(name: string, get: () => Promise<string>): Promise<string | null> {
@@ -147,14 +164,17 @@ function hashOfModule(folder: string): string {
   return hash.digest('hex').slice(0, 16)
 }
 
+function goProgram(): Promise<string> {
+  return debianProgram('go', 'golang-go')
+}
+
 /** At the lowest priority: a build of minutes must not starve what runs beside it. */
 async function goBuild(
   folder: string,
   words: readonly string[],
   more: Readonly<Record<string, string>> = {},
 ): Promise<void> {
-  const go = onPath('go') ?? (await debianProgram('go', 'golang-go'))
-  await run('nice', ['-n', '19', go, 'build', ...words], {
+  await run('nice', ['-n', '19', await goProgram(), 'build', ...words], {
     cwd: folder,
     env: { ...process.env, ...more },
     maxBuffer: 1 << 26,
