@@ -14,6 +14,7 @@ import { Limiter } from '../src/limiter/limiter.js'
 import type { RequestFacts } from '../src/limiter/request-facts.js'
 import type { LimitSpec, RuleSet } from '../src/limiter/rule.js'
 import type { MemberName, OriginId, RuleName } from '../src/vocabulary.js'
+import { plainRule } from '../test/helpers/plain-rule.js'
 
 export interface BenchRow {
   readonly name: string
@@ -32,25 +33,10 @@ function rulesOf(limit: LimitSpec): RuleSet {
     hash: 1,
     rules: [
       {
+        ...plainRule,
         name: 'api' as RuleName,
-        match: null,
         key: [[{ kind: 'header', name: 'x-key' }]],
         limit,
-        tier: null,
-        concurrency: null,
-        burst: null,
-        algorithm: 'token-bucket',
-        queue: null,
-        maxWaitMs: null,
-        onPartition: 'share',
-        failureMode: 'open',
-        mode: 'enforce',
-        missing: 'ip',
-        stop: false,
-        count: 'all',
-        cost: { fallback: 1, match: [], requestHeader: null, responseHeader: null },
-        onExceeded: { status: 429, headers: {}, body: null, staleForMs: 0 },
-        timezone: 'UTC',
       },
     ],
   }

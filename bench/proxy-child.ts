@@ -17,6 +17,7 @@ import type { RuleSet, RuleSpec } from '../src/limiter/rule.js'
 import { ReverseProxy } from '../src/proxy/proxy.js'
 import { lanDefaults } from '../src/swim/options.js'
 import type { MemberName, RuleName } from '../src/vocabulary.js'
+import { plainRule } from '../test/helpers/plain-rule.js'
 
 const body = Buffer.alloc(1024, 'x')
 
@@ -36,25 +37,11 @@ function upstream(): void {
 function rulesFor(mode: string): RuleSet {
   const count = mode === 'allowed' ? 1e9 : 1
   const rule: RuleSpec = {
+    ...plainRule,
     name: 'api' as RuleName,
     match: { path: '/**', method: ['GET'], header: null },
     key: [[{ kind: 'header', name: 'x-api-key' }, { kind: 'ip' }]],
     limit: { count, windowMs: mode === 'allowed' ? 1000 : 3_600_000, calendar: null },
-    tier: null,
-    concurrency: null,
-    burst: null,
-    algorithm: 'token-bucket',
-    queue: null,
-    maxWaitMs: null,
-    onPartition: 'share',
-    failureMode: 'open',
-    mode: 'enforce',
-    missing: 'ip',
-    stop: false,
-    count: 'all',
-    cost: { fallback: 1, match: [], requestHeader: null, responseHeader: null },
-    onExceeded: { status: 429, headers: {}, body: null, staleForMs: 0 },
-    timezone: 'UTC',
   }
   return { allow: [], deny: [], rules: mode === 'off' ? [] : [rule], hash: 1 }
 }

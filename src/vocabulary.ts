@@ -27,7 +27,9 @@ export type DecisionInterface = 'proxy' | 'check' | 'auth'
 /** How a counter's totals become a level; part of the counter's identity. */
 export type CounterFamily = 'bucket' | 'fixed' | 'sliding' | 'log' | 'gauge'
 
-/** The numbers under which a counter is read at present; two pods may differ in them for a while. */
+/**
+ * The numbers under which a counter is read at present; two pods may differ in them for a while.
+ */
 export interface CounterShape {
   readonly family: CounterFamily
   /** Burst of a bucket, limit of a window or gauge: units, > 0. */

@@ -12,28 +12,14 @@ import type { Decision, Outcome, Settlement } from '../../src/limiter/decision.j
 import type { RequestFacts } from '../../src/limiter/request-facts.js'
 import type { RuleSet, RuleSpec } from '../../src/limiter/rule.js'
 import type { DecisionInterface, MemberName, OriginId, RuleName } from '../../src/vocabulary.js'
+import { plainRule } from './plain-rule.js'
 
 export function ruleSpec(name: string, parts: Partial<RuleSpec> = {}): RuleSpec {
   return {
+    ...plainRule,
     name: name as RuleName,
-    match: null,
     key: [[{ kind: 'ip' }]],
     limit: { count: 100, windowMs: 1000, calendar: null },
-    tier: null,
-    concurrency: null,
-    burst: null,
-    algorithm: 'token-bucket',
-    queue: null,
-    maxWaitMs: null,
-    onPartition: 'share',
-    failureMode: 'open',
-    mode: 'enforce',
-    missing: 'ip',
-    stop: false,
-    count: 'all',
-    cost: { fallback: 1, match: [], requestHeader: null, responseHeader: null },
-    onExceeded: { status: 429, headers: {}, body: null, staleForMs: 0 },
-    timezone: 'UTC',
     ...parts,
   }
 }

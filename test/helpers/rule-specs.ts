@@ -2,6 +2,7 @@
 import type { RequestFacts } from '../../src/limiter/request-facts.js'
 import type { KeySource, ListEntry, MatchSpec, RuleSet, RuleSpec } from '../../src/limiter/rule.js'
 import type { RuleName } from '../../src/vocabulary.js'
+import { plainRule } from './plain-rule.js'
 
 export const ip: KeySource = { kind: 'ip' }
 
@@ -22,24 +23,9 @@ export function ruleSpec(
   given: Partial<Omit<RuleSpec, 'name'>> & { name?: string } = {},
 ): RuleSpec {
   return {
-    match: null,
+    ...plainRule,
     key: [[ip]],
     limit: { count: 10, windowMs: 1000, calendar: null },
-    tier: null,
-    concurrency: null,
-    burst: null,
-    algorithm: 'token-bucket',
-    queue: null,
-    maxWaitMs: null,
-    onPartition: 'share',
-    failureMode: 'open',
-    mode: 'enforce',
-    missing: 'ip',
-    stop: false,
-    count: 'all',
-    cost: { fallback: 1, match: [], requestHeader: null, responseHeader: null },
-    onExceeded: { status: 429, headers: {}, body: null, staleForMs: 0 },
-    timezone: 'UTC',
     ...given,
     name: (given.name ?? 'api') as RuleName,
   }

@@ -2,6 +2,7 @@
 import type { RequestFacts } from '../../src/limiter/request-facts.js'
 import type { LimitSpec, RuleSet, RuleSpec } from '../../src/limiter/rule.js'
 import type { RuleName } from '../../src/vocabulary.js'
+import { plainRule } from './plain-rule.js'
 
 export function limitOf(count: number, windowMs: number): LimitSpec {
   return { count, windowMs, calendar: null }
@@ -9,25 +10,10 @@ export function limitOf(count: number, windowMs: number): LimitSpec {
 
 export function ruleOf(name: string, parts: Partial<RuleSpec> = {}): RuleSpec {
   return {
+    ...plainRule,
     name: name as RuleName,
-    match: null,
     key: [[{ kind: 'header', name: 'x-key' }]],
     limit: limitOf(100, 1000),
-    tier: null,
-    concurrency: null,
-    burst: null,
-    algorithm: 'token-bucket',
-    queue: null,
-    maxWaitMs: null,
-    onPartition: 'share',
-    failureMode: 'open',
-    mode: 'enforce',
-    missing: 'ip',
-    stop: false,
-    count: 'all',
-    cost: { fallback: 1, match: [], requestHeader: null, responseHeader: null },
-    onExceeded: { status: 429, headers: {}, body: null, staleForMs: 0 },
-    timezone: 'UTC',
     ...parts,
   }
 }

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { KeyPart, RuleSpec } from '../../src/limiter/rule.js'
 import type { ProxyOptions } from '../../src/proxy/options.js'
 import { allowed, api, limited } from '../helpers/fake-engine.js'
+import { plainRule } from '../helpers/plain-rule.js'
 import { closeWorld, httpUpstream, startProxy } from '../helpers/proxy-world.js'
 
 afterEach(closeWorld)
@@ -11,25 +12,12 @@ const byUser: readonly KeyPart[] = [[{ kind: 'header', name: 'x-user' }]]
 
 function staleRule(key: readonly KeyPart[], staleForMs: number): RuleSpec {
   return {
+    ...plainRule,
     name: api,
     match: { path: '/a/**', method: null, header: null },
     key,
     limit: { count: 1, windowMs: 1000, calendar: null },
-    tier: null,
-    concurrency: null,
-    burst: null,
-    algorithm: 'token-bucket',
-    queue: null,
-    maxWaitMs: null,
-    onPartition: 'share',
-    failureMode: 'open',
-    mode: 'enforce',
-    missing: 'ip',
-    stop: false,
-    count: 'all',
-    cost: { fallback: 1, match: [], requestHeader: null, responseHeader: null },
     onExceeded: { status: 429, headers: {}, body: null, staleForMs },
-    timezone: 'UTC',
   }
 }
 
