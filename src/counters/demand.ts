@@ -8,8 +8,17 @@ import type { OriginEntries } from './origin-entries.js'
 import { type OriginRegistry, originDeparted, originSilent } from './origin-registry.js'
 import type { SlotColumns } from './slot-columns.js'
 
-/** Time constant of the average, milliseconds (counters.md §3). */
-export const demandTauMs = 300
+/**
+ * Shortest and longest time constant of the average, milliseconds. The shortest (counters.md §3)
+ * serves every limit of which a pod can take a unit several times within it.
+ */
+export const demandTauMsMin = 300
+export const demandTauMsMax = 60_000
+/**
+ * A limit of fewer units is averaged for as long as it takes an even share to bring this many: what
+ * fewer requests tell of a pod's part is chance.
+ */
+const evenShareUnits = 1
 /** The same for sudden bursts of the others. */
 export const surgeTauMs = 20
 /** Others' demand stands unchanged this long after it was published, then it fades. */
@@ -24,21 +33,36 @@ export class Demand {
   readonly #slots: SlotColumns
   readonly #entries: OriginEntries
   readonly #origins: OriginRegistry
+  readonly #fleet: { readonly pods: number }
 
   constructor(parts: {
     readonly slots: SlotColumns
     readonly entries: OriginEntries
     readonly origins: OriginRegistry
+    readonly pods: number
   }) {
     this.#slots = parts.slots
     this.#entries = parts.entries
     this.#origins = parts.origins
+    this.#fleet = parts
+  }
+
+  /**
+   * Time constant of a counter's average, milliseconds. Never longer than the limit's own burst
+   * lasts, which covers what a slow average gets wrong.
+   */
+  tauMs(slot: number): number {
+    const rate = this.#slots.rate[slot] as number
+    if (rate === 0) return demandTauMsMin
+    const capacity = this.#slots.capacity[slot] as number
+    const tauMs = Math.min(evenShareUnits * this.#fleet.pods, capacity) / rate
+    return Math.max(demandTauMsMin, Math.min(demandTauMsMax, tauMs))
   }
 
   /** Counts an offer of `units` >= 0 to this pod. */
   offer(slot: number, units: number, monotonicMs: number): void {
     const slots = this.#slots
-    slots.ownDemand[slot] = this.own(slot, monotonicMs) + units / demandTauMs
+    slots.ownDemand[slot] = this.own(slot, monotonicMs) + units / this.tauMs(slot)
     slots.ownDemandAt[slot] = monotonicMs
     slots.offered[slot] = (slots.offered[slot] as number) + units
   }
@@ -47,7 +71,8 @@ export class Demand {
   own(slot: number, monotonicMs: number): number {
     const demand = this.#slots.ownDemand[slot] as number
     if (demand === 0) return 0
-    return demand * faded(monotonicMs - (this.#slots.ownDemandAt[slot] as number), 0)
+    const age = monotonicMs - (this.#slots.ownDemandAt[slot] as number)
+    return demand * faded(age, this.tauMs(slot))
   }
 
   /** Demand of all others now. */
@@ -55,7 +80,7 @@ export class Demand {
     const demand = this.#slots.othersDemand[slot] as number
     if (demand === 0) return 0
     const age = monotonicMs - (this.#slots.othersDemandAt[slot] as number)
-    return age <= demandHoldMs ? demand : demand * faded(age, demandHoldMs)
+    return age <= demandHoldMs ? demand : demand * faded(age - demandHoldMs, this.tauMs(slot))
   }
 
   /** Counts offers to others that news has just told of. */
@@ -91,6 +116,7 @@ export class Demand {
   sumOthers(slot: number, monotonicMs: number): void {
     const slots = this.#slots
     const entries = this.#entries
+    const tauMs = this.tauMs(slot)
     let sum = 0
     let entry = slots.firstEntry[slot] as number
     for (; entry >= 0; entry = entries.next[entry] as number) {
@@ -99,18 +125,17 @@ export class Demand {
       const state = this.#origins.state[entries.origin[entry] as number]
       if (state === originDeparted || state === originSilent) continue
       const age = monotonicMs - (entries.publishedAt[entry] as number)
-      sum += this.plausible(slot, demand) * faded(age, demandHoldMs)
+      sum += this.plausible(slot, demand) * faded(age - demandHoldMs, tauMs)
     }
     slots.othersDemand[slot] = sum
     slots.othersDemandAt[slot] = monotonicMs
   }
 }
 
-/** What is left of a demand `ageMs` after it was last confirmed. */
-export function faded(ageMs: number, holdMs: number): number {
-  const quietMs = ageMs - holdMs
+/** What is left of a demand that has faded for `quietMs`. */
+function faded(quietMs: number, tauMs: number): number {
   if (quietMs <= 0) return 1
-  return quietMs > 12 * demandTauMs ? 0 : decay(quietMs / demandTauMs)
+  return quietMs > 12 * tauMs ? 0 : decay(quietMs / tauMs)
 }
 
 /** exp(-x) for x >= 0, by its series (error below 1e-5) where that is several times quicker. */

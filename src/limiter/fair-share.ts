@@ -25,6 +25,8 @@ const reserveLagFactor = 1.2
 const reserveCapacityPerPod = 0.0004
 /** A surplus is handed out over this time, milliseconds. */
 const surplusMs = 100
+/** Or over the time in which the rate brings this many units, if that is longer. */
+const surplusUnits = 3
 /**
  * What is always left before there is a surplus: a unit, and this many milliseconds of the rate.
  */
@@ -84,6 +86,22 @@ export function surplusFloor(capacity: number, rate: number): number {
 }
 
 /**
+ * Where the balance comes to rest while shares decide. A pod that still took this for plenty would
+ * take whatever it likes of what the others leave.
+ */
+export function restUnits(
+  capacity: number,
+  cost: number,
+  rate: number,
+  demand: number,
+  news: { readonly lagMs: number; readonly pods: number },
+): number {
+  if (rate === 0) return 0
+  const rest = reserveUnits(capacity, cost, rate, demand, news) + surplusFloor(capacity, rate)
+  return Math.min(capacity / 8, rest)
+}
+
+/**
  * Entitlement on entering scarcity. A pod that has hardly asked yet may go first: fractions of a
  * unit in many hands would be lost. Busy pods start with next to nothing.
  */
@@ -94,7 +112,7 @@ export function firstEntitlement(cost: number, ownDemand: number): number {
 
 /** How fast the fleet's entitlement fills, units per millisecond. */
 export function entitlementRate(rate: number, surplus: number, hasSurplus: boolean): number {
-  return Math.max(0, rate + (hasSurplus ? surplus / surplusMs : 0))
+  return Math.max(0, rate + (hasSurplus ? surplus / Math.max(surplusMs, surplusUnits / rate) : 0))
 }
 
 export class FairShare {
@@ -136,7 +154,8 @@ export class FairShare {
     const seen = Math.max(others, sudden)
     if (slots.scarce[slot] === 0) {
       const guard = guardUnits(capacity, seen, store.lagMs)
-      if (!careful && room - cost >= guard) return true
+      const rest = restUnits(capacity, cost, slots.rate[slot] as number, seen, store)
+      if (!careful && room - cost >= Math.max(guard, rest)) return true
       slots.scarce[slot] = 1
       slots.entitlement[slot] = firstEntitlement(cost, store.ownDemand(slot, monotonicMs))
       slots.entitledAt[slot] = careful ? this.#stalledAtMs : monotonicMs

@@ -5,6 +5,7 @@ import {
   guardUnits,
   plentyUnits,
   reserveUnits,
+  restUnits,
   surplusFloor,
 } from '../../../src/limiter/fair-share.js'
 
@@ -44,6 +45,25 @@ test('a surplus above the floor fills entitlement faster, a lack slows it down, 
   expect(entitlementRate(1, -500, true)).toBe(0)
   expect(surplusFloor(1000, 1)).toBe(5)
   expect(surplusFloor(2, 1)).toBe(0.5)
+})
+
+test('a few units of surplus do not drown the shares of a slow limit', () => {
+  // 100 a minute: one unit above the floor adds a third to the rate, not six times the rate.
+  const rate = 100 / 60_000
+  expect(entitlementRate(rate, 1, true)).toBeCloseTo((4 / 3) * rate)
+})
+
+test('what shares leave in the bucket is not plenty for a pod that comes by', () => {
+  const news = { lagMs: 2, pods: 50 }
+  const slow = restUnits(100, 1, 100 / 60_000, 0.006, news)
+  expect(slow).toBeGreaterThan(3)
+  expect(slow).toBeGreaterThan(guardUnits(100, 0.006, 2))
+  expect(restUnits(10, 1, 0.1, 0.2, news)).toBe(1.25)
+  expect(restUnits(10, 1, 0, 0.2, news)).toBe(0)
+  for (const capacity of [1, 10, 100, 1000]) {
+    const rest = restUnits(capacity, 1, 1, 2, news)
+    expect(rest).toBeLessThan(plentyUnits(capacity, guardUnits(capacity, 2, 2)))
+  }
 })
 
 test('a pod that has hardly asked yet may go first, a busy one may not', () => {
