@@ -299,7 +299,11 @@ function makeListeners(options: SidecarOptions, ports: SidecarPorts, parts: Part
       parts.keys.reload()
       return rules.reload()
     },
-    drain: () => drain(parts, listeners),
+    rulesAccepted: () => rules.status().lastReloadSuccessful,
+    drain: () => {
+      if (!readiness.draining) log.info('draining; everything is still served')
+      drain(parts, listeners)
+    },
     setLogLevel: level => setLogLevel(log, level),
   })
   addCheckApi(listeners.api, { engine, trustedProxies: trusted, jwt })

@@ -49,6 +49,7 @@ export async function run(host: Host, flags: RunFlags): Promise<number> {
       `invalid rules, and onStartupError is fail\n${outcome.errors.join('\n')}`,
     )
   }
+  if (!outcome.ok) log.error('nothing is limited until the rules are mended (onStartupError: open)')
   const ports = { log, clock: systemClock, random: systemRandom, entropy: systemEntropy }
   let sidecar: Sidecar
   try {

@@ -5,7 +5,7 @@
 import type { Logger } from 'pino'
 import { Core } from '../core.js'
 import type { Discovered, Discovery } from '../discovery/discovery.js'
-import { joinDiscovered } from '../discovery/discovery.js'
+import { joinDiscovered, sameAddress } from '../discovery/discovery.js'
 import { Rejoiner } from '../discovery/rejoiner.js'
 import type { RuleSet } from '../limiter/rule.js'
 import type { Clock, Entropy, Random } from '../ports.js'
@@ -28,6 +28,8 @@ const receiveBufferLowBytes = 400_000
 const syncTimeoutMs = 2_000
 /** A leave is told within two to four gossip rounds of 200 ms in fleets below a hundred. */
 const leaveTimeoutMs = 700
+/** Addresses named in one log line. */
+const peersToldMax = 5
 /** Node names are cut to leave room for the suffix within memberlist's 128 bytes. */
 const nodeNameCharsMax = 100
 
@@ -126,7 +128,7 @@ export class GossipNode {
     // Until the first state is in, the core admits an even share only; alone, there is none to wait
     // for.
     if (this.#discoveries.length === 0) this.#assumeSynced()
-    else this.#syncTimer = setTimeout(() => this.#assumeSynced(), syncTimeoutMs)
+    else this.#syncTimer = setTimeout(() => this.#giveUpWaiting(), syncTimeoutMs)
     this.#rejoiner.start()
     for (const discovery of this.#discoveries) {
       discovery.start({
@@ -178,6 +180,17 @@ export class GossipNode {
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer)
     this.#rejoiner.stop()
     for (const discovery of this.#discoveries) discovery.stop()
+  }
+
+  /** Waited long enough: from now on this node decides by what it knows. */
+  #giveUpWaiting(): void {
+    const { seeds } = joinDiscovered([...this.#reports.values()])
+    const peers = seeds.filter(seed => !sameAddress(seed, this.advertise))
+    if (peers.length > 0 && this.#aliveAddresses().length === 0) {
+      const fields = { peers: peers.slice(0, peersToldMax).map(formatAddress), count: peers.length }
+      this.#log.warn(fields, 'no peer answers yet; asking on, every second')
+    }
+    this.#assumeSynced()
   }
 
   #assumeSynced(): void {

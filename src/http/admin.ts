@@ -34,6 +34,8 @@ export interface AdminOptions {
   /** The configuration in force, secrets already left out; plain data. */
   readonly config: () => unknown
   readonly reload: () => Promise<ReloadOutcome>
+  /** False: the rules were refused when they were last read. */
+  readonly rulesAccepted: () => boolean
   /** Readiness off, peers told; goes on serving. May be called again. */
   readonly drain: () => void
   /** Changes the log level; false: no such level. */
@@ -81,7 +83,8 @@ function addReads(app: FastifyInstance, options: AdminOptions): void {
 }
 
 /** What the status page shows besides members and keys. */
-function overview({ engine, readiness, node, version, revealKeys }: AdminOptions): object {
+function overview(options: AdminOptions): object {
+  const { engine, readiness, node, version, revealKeys } = options
   const rules = engine.rules()
   const stats = engine.stats()
   const byName = new Map(stats.rules.map(rule => [rule.rule, rule]))
@@ -91,6 +94,7 @@ function overview({ engine, readiness, node, version, revealKeys }: AdminOptions
     version,
     ready: readiness.ready() ?? 'ready',
     configHash: rules.hash,
+    lastReloadSuccessful: options.rulesAccepted(),
     configAgreed: hashes.every(hash => hash === rules.hash),
     revealKeys,
     rules: rules.rules.map(rule => ({

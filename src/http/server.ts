@@ -53,7 +53,10 @@ export function createServer(log: Logger): FastifyInstance {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const status = error.statusCode ?? 500
     if (status >= 500) log.error({ err: error, url: request.url }, 'a request handler failed')
-    const detail = status >= 500 ? 'The request could not be handled.' : error.message
+    const detail =
+      status >= 500
+        ? 'The request could not be handled.'
+        : (bodyErrors[error.code] ?? error.message)
     return reply
       .code(status)
       .type(problemType)
@@ -68,6 +71,12 @@ export function createServer(log: Logger): FastifyInstance {
       .send(problemBody(404, titleOf(404), detail))
   })
   return app
+}
+
+/** In place of the framework's words, which speak of a content type that nobody may have sent. */
+const bodyErrors: Readonly<Record<string, string>> = {
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'The body is empty; it must be JSON.',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'The body is not valid JSON.',
 }
 
 const titles: Readonly<Record<number, string>> = {

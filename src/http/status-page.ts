@@ -71,8 +71,10 @@ const refresh = async () => {
       ask('/'), ask('/members'), ask('/limits/top?n=10&by=' + at('by').value),
     ])
     at('node').textContent = state.node + ', version ' + state.version + ', ' + state.ready
-    at('banner').textContent = state.configAgreed ? '' :
-      'The pods have different rules (own hash ' + state.configHash + ').'
+    at('banner').textContent = [
+      state.lastReloadSuccessful ? '' : 'The rules were refused when they were last read; see the log.',
+      state.configAgreed ? '' : 'The pods have different rules (own hash ' + state.configHash + ').',
+    ].join(' ').trim()
     fill('members', ring.members.map(member => [
       cell(member.name + (member.self ? ' (this pod)' : '')), cell(member.address),
       cell(member.state, member.state), cell(member.meta ? member.meta.version : 'not Grapevine'),

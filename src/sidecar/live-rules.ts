@@ -125,7 +125,8 @@ export class LiveRules {
     this.#successful = false
     this.#failed += 1
     for (const finding of findings) this.#logFinding(finding)
-    this.#log.error({ hash: this.#rules.hash }, 'rules are invalid; the rules in force stay')
+    const instead = this.#succeeded > 0 ? 'the rules in force stay' : 'none are in force'
+    this.#log.error({ hash: this.#rules.hash }, `rules are invalid; ${instead}`)
     const errors = findings.map(formatFinding)
     if (this.#digest !== null) this.#refused?.(this.#digest, errors)
     return { ok: false, errors }

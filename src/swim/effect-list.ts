@@ -12,6 +12,15 @@ import { type DropReason, droppedNames, type SwimStats } from './stats.js'
  */
 const dropNoticeIntervalMs = 10_000
 
+/** What to look at first, where the cause is nearly always two nodes set up differently. */
+const hints: Readonly<Partial<Record<DropReason, string>>> = {
+  undecryptable: 'none of our gossip keys opens it',
+  noKey: 'it is encrypted, and no gossip key is set here',
+  encryptionMalformed: 'it is plain or damaged, and a gossip key is set here',
+  notEncrypted: 'it is plain, and a gossip key is set here',
+  labelMismatch: 'its label is another',
+}
+
 type Fields = Readonly<Record<string, string | number>>
 
 export class EffectList {
@@ -38,7 +47,9 @@ export class EffectList {
     if (nowMs < quietUntilMs) return
     this.#noticeAtMs.set(reason, nowMs + dropNoticeIntervalMs)
     const peer = typeof from === 'string' ? from : `${from.host}:${from.port}`
-    this.notice('warn', 'ignored what a peer sent', { reason, peer })
+    const hint = hints[reason]
+    const text = `ignored what a peer sent${hint === undefined ? '' : `: ${hint}`}`
+    this.notice('warn', text, { reason, peer })
   }
 
   take(): Effect[] {

@@ -95,6 +95,7 @@ export async function openHttpWorld(
     jwt: null,
     config: () => ({}),
     reload: async () => ({ ok: true, hash: rules.hash }),
+    rulesAccepted: () => true,
     drain: () => {
       readiness.startDraining()
       engine.setDraining()

@@ -1,7 +1,15 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeAll, expect, test } from 'vitest'
-import { check, ensureBuilt, Fleet, membersOf, readiness, runProgram } from '../helpers/sidecars.js'
+import {
+  check,
+  ensureBuilt,
+  Fleet,
+  freePort,
+  membersOf,
+  readiness,
+  runProgram,
+} from '../helpers/sidecars.js'
 import { sleep, until } from '../helpers/until.js'
 
 beforeAll(ensureBuilt)
@@ -40,6 +48,7 @@ test('drain turns readiness to 503 while everything is still served', async () =
   expect(await readiness(pod)).toBe(503)
   expect((await fetch(`http://${pod.addresses.proxy}/`)).status).toBe(200)
   expect(await check(pod, { rule: 'quota' })).toMatchObject({ allowed: true, remaining: 98 })
+  await until('the log says so', async () => pod.log.some(line => line.includes('draining')))
 })
 
 test('SIGTERM finishes running requests, flushes the last totals, and leaves the ring', async () => {
@@ -89,6 +98,15 @@ test('a request longer than drainTimeout does not keep the process alive', async
   await running
 })
 
+test('peers that do not answer are named in the log, and the pod serves without them', async () => {
+  fleet = await Fleet.create(rules)
+  const seed = `127.0.0.1:${await freePort()}`
+  const pod = await fleet.start({ name: 'pod-1', seeds: [seed] })
+  const warned = (line: string) => line.includes('no peer answers yet') && line.includes(seed)
+  await until('it says so', async () => pod.log.some(warned))
+  await until('it is ready', async () => (await readiness(pod)) === 200)
+})
+
 test('a second signal ends the process at once', async () => {
   fleet = await Fleet.create(rules)
   const upstream = await startSlowUpstream(20_000)
@@ -118,6 +136,7 @@ test('invalid rules at start: open serves without limits and says so, fail ends 
   expect(failing.stderr).toContain(`${fleet.rulesFile}:3:`)
   const pod = await fleet.start({ name: 'pod-1', extra: 'onStartupError: open' })
   expect(pod.log.some(line => line.includes(`${fleet.rulesFile}:3:`))).toBe(true)
+  expect(pod.log.some(line => line.includes('nothing is limited until'))).toBe(true)
   await until('it is ready', async () => (await readiness(pod)) === 200)
   expect((await fetch(`http://${pod.addresses.proxy}/`)).status).toBe(200)
 })

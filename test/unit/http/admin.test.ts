@@ -40,6 +40,7 @@ function setup(parts: Partial<AdminOptions> = {}): Setup {
       calls.push('reload')
       return state.reloadOutcome
     },
+    rulesAccepted: () => true,
     drain: () => calls.push('drain'),
     setLogLevel: level => {
       calls.push(`level ${level}`)
@@ -185,7 +186,8 @@ describe('POST /explain', () => {
   it('refuses what is no request', async () => {
     const { app } = setup()
     expect((await post(app, '/explain', { payload: { uri: '/' } })).statusCode).toBe(400)
-    expect((await post(app, '/explain', { payload: '{' })).statusCode).toBe(400)
+    const malformed = await post(app, '/explain', { payload: '{' })
+    expect(malformed.json()).toMatchObject({ status: 400, detail: 'The body is not valid JSON.' })
     expect((await post(app, '/explain')).statusCode).toBe(400)
   })
 })
@@ -274,11 +276,18 @@ describe('representation', () => {
     expect(page.headers['content-security-policy']).not.toContain("script-src 'unsafe-inline'")
   })
 
+  it('the overview says that the rules were refused when they were last read', async () => {
+    const { app } = setup({ rulesAccepted: () => false })
+    const overview = (await get(app, '/', { accept: 'application/json' })).json()
+    expect(overview.lastReloadSuccessful).toBe(false)
+  })
+
   it('the overview says whether all pods have the same rules', async () => {
     const { app, core } = setup()
     const json = { accept: 'application/json' }
     expect((await get(app, '/', json)).json()).toMatchObject({
       node: 'pod-a',
+      lastReloadSuccessful: true,
       configAgreed: true,
       rules: [{ name: 'api', limit: '100 per 1 s', keys: 9 }],
     })

@@ -108,6 +108,17 @@ describe('a node', () => {
     expect(drops).toEqual([[counter, 1]])
   })
 
+  it.each([
+    ['another key', [keyA], [keyB], 'none of our gossip keys opens it'],
+    ['no key', [keyA], [], 'it is plain or damaged, and a gossip key is set here'],
+  ])('says what to look at when a peer has %s', (_case, ours, theirs, hint) => {
+    const { swim, receive } = createStage({ label: 'shop', keys: ours })
+    receive(alive('n'), wireOf({ label: 'shop', keys: theirs }))
+    expect(swim.takeEffects()).toContainEqual(
+      expect.objectContaining({ kind: 'notice', text: `ignored what a peer sent: ${hint}` }),
+    )
+  })
+
   it('tells of a flood of bad packets once in ten seconds, and counts each', () => {
     const { swim } = createStage()
     for (let i = 0; i < 1000; i++) swim.handlePacket(Uint8Array.of(99), stranger, i)
