@@ -69,8 +69,8 @@ export function explanationLines(explanation: ExplainAnswer): string[] {
     lines.push(`${mark} ${plain(rule.rule)}: ${plain(rule.because)}`)
     if (rule.verdict !== null) {
       const { allowed, remaining, limit, retryAfterMs } = rule.verdict
-      const retry = allowed ? '' : `, retry after ${retryAfterMs} ms`
-      lines.push(`    ${allowed ? 'allows' : 'denies'}: ${remaining} of ${limit} left${retry}`)
+      const retry = allowed ? '' : `, retry after ${waitText(retryAfterMs)}`
+      lines.push(`    ${allowed ? 'allows' : 'denies'}: ${leftText(remaining, limit)}${retry}`)
     }
     if (rule.key !== null) lines.push(`    key: ${keyText(rule.key)}`)
     else if (rule.verdict !== null) lines.push('    key: not seen yet, so nothing is used')
@@ -91,6 +91,16 @@ function keyText({
   readonly key?: readonly string[]
 }): string {
   return key === undefined ? plain(hash) : `${plain(hash)} (${key.map(plain).join(', ')})`
+}
+
+/** A bucket may hold more than one window's worth. */
+function leftText(remaining: number, limit: number): string {
+  return remaining > limit ? `${remaining} left, limit ${limit}` : `${remaining} of ${limit} left`
+}
+
+/** From ten seconds on nobody counts milliseconds. */
+function waitText(ms: number): string {
+  return ms < 10_000 ? `${ms} ms` : `${Math.ceil(ms / 1000)} s`
 }
 
 function partText(part: OriginPart): string {

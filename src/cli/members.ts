@@ -13,13 +13,21 @@ interface MemberRow {
   readonly address: string
   readonly state: string
   readonly self: boolean
-  readonly meta: { readonly version?: string; readonly start?: number } | null
+  readonly meta: {
+    readonly version?: string
+    readonly start?: number
+    readonly draining?: boolean
+  } | null
 }
 
 const columns: readonly Column<MemberRow>[] = [
   { title: 'NAME', align: 'left', value: row => (row.self ? `${row.name} *` : row.name) },
   { title: 'ADDRESS', align: 'left', value: row => row.address },
-  { title: 'STATE', align: 'left', value: row => row.state },
+  {
+    title: 'STATE',
+    align: 'left',
+    value: row => (row.meta?.draining ? `${row.state}, draining` : row.state),
+  },
   { title: 'VERSION', align: 'left', value: row => row.meta?.version ?? '-' },
   {
     title: 'STARTED',

@@ -24,11 +24,13 @@ export interface KeyJson {
 
 export function keyJson(view: KeyView, revealKeys: boolean, own: OriginId | null): KeyJson {
   const { key, parts, ...plain } = view
+  const shown = parts.map(part => ({ ...part, ageMs: Math.round(part.ageMs) }))
   return {
     ...plain,
+    resetAfterMs: Math.ceil(view.resetAfterMs),
     ...(revealKeys && key ? { key } : {}),
-    own: parts.find(part => part.origin === own) ?? null,
-    peers: parts.filter(part => part.origin !== own),
+    own: shown.find(part => part.origin === own) ?? null,
+    peers: shown.filter(part => part.origin !== own),
   }
 }
 

@@ -72,7 +72,7 @@ export function keyView(parts: Partial<KeyView> = {}): KeyView {
     denied: 10,
     parts: [
       { origin: ownOriginId, node: 'pod-a', consumed: 40, returned: 0, offered: 50, ageMs: 0 },
-      { origin: peerOriginId, node: 'pod-b', consumed: 20, returned: 0, offered: 20, ageMs: 12 },
+      { origin: peerOriginId, node: 'pod-b', consumed: 20, returned: 0, offered: 20, ageMs: 12.4 },
     ],
     ...parts,
   }

@@ -84,7 +84,7 @@ test('rules that match and why others do not, keys, each pod’s part, the verdi
   expect(lines[5]).toMatch(/^ {4}pod-2: used 4, offered 4, heard of \d+ ms ago$/)
   expect(lines[6]).toMatch(/^- writes: .*method/)
   expect(lines[7]).toMatch(/^\+ trial: key from global/)
-  expect(lines[8]).toMatch(/^ {4}denies: 0 of 3 left, retry after \d+ ms$/)
+  expect(lines[8]).toMatch(/^ {4}denies: 0 of 3 left, retry after \d+ s$/)
 
   for (let n = 0; n < 5; n++) {
     await explain(one, '/api/x', '-H', 'X-Api-Key: alpha')
@@ -102,7 +102,7 @@ test('a pod that never saw the key explains it by what it heard', async () => {
     return text.startsWith('would be denied') ? text : null
   })
   expect(told).toMatch(/^would be denied \(limited by api\)/)
-  expect(told).toMatch(/denies: 0 of 10 left, retry after \d+ ms/)
+  expect(told).toMatch(/denies: 0 of 10 left, retry after \d+ s/)
   expect(told).toMatch(/pod-2: used 10, offered 10/)
   expect(told).not.toContain('this pod: used 0, offered 1')
   expect(await check(one, request('beta'))).toMatchObject({ allowed: false, rule: 'api' })

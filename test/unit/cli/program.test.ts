@@ -168,6 +168,10 @@ describe('commands that ask a running sidecar', () => {
         self: true,
         meta: { version: '1' },
       },
+      {
+        ...{ name: 'pod-2', address: '10.0.0.3:7946', state: 'alive', self: false },
+        meta: { version: '1', draining: true },
+      },
       { name: 'go\u001b[2J', address: '10.0.0.2:7946', state: 'dead', self: false, meta: null },
     ],
   }
@@ -178,9 +182,10 @@ describe('commands that ask a running sidecar', () => {
     expect(status).toBe(0)
     expect(out).toBe(
       [
-        'NAME     ADDRESS        STATE  VERSION  STARTED',
-        'pod-1 *  10.0.0.1:7946  alive  1        -',
-        'go·[2J   10.0.0.2:7946  dead   -        -',
+        'NAME     ADDRESS        STATE            VERSION  STARTED',
+        'pod-1 *  10.0.0.1:7946  alive            1        -',
+        'pod-2    10.0.0.3:7946  alive, draining  1        -',
+        'go·[2J   10.0.0.2:7946  dead             -        -',
         '',
       ].join('\n'),
     )
@@ -238,6 +243,18 @@ describe('commands that ask a running sidecar', () => {
       '- login: path',
       '',
     ])
+  })
+
+  test('explain names no limit as a whole that a bucket exceeds, and long waits in seconds', async () => {
+    const verdict = (allowed: boolean, remaining: number, retryAfterMs: number) => ({
+      ...{ rule: 'api', matched: true, because: 'global', key: null },
+      verdict: { allowed, limit: 100, remaining, retryAfterMs },
+    })
+    const rules = [verdict(true, 200, 0), verdict(false, 0, 898_289)]
+    const address = await admin(200, { allowed: false, reason: 'limited', rules })
+    const { out } = await grapevine(['explain', '/', '--admin', address])
+    expect(out).toContain('    allows: 200 left, limit 100\n')
+    expect(out).toContain('    denies: 0 of 100 left, retry after 899 s\n')
   })
 
   test('drain posts, and waits only when told to', async () => {
