@@ -128,7 +128,9 @@ function injectDocument(
       report.notes.push(`${title}: left as it is: ${result.text}`)
     } else {
       applyTo(document, [...path, ...steps], jsonPatch(template, result.template))
-      report.notes.push(`${title}: sidecar added`)
+      const { targetPort } = result
+      const hint = targetPort === null ? '' : `; in its Service: targetPort: ${targetPort}`
+      report.notes.push(`${title}: sidecar added${hint}`)
       report.warnings.push(...result.warnings.map(warning => `${title}: ${warning}`))
       changed = true
     }

@@ -23,6 +23,8 @@ export type Injection =
   | {
       readonly kind: 'injected'
       readonly template: PodTemplate
+      /** What a Service's `targetPort` must say to reach the proxy; null: there is no proxy. */
+      readonly targetPort: string | null
       /** For whoever asked: things that will not work as they may expect. */
       readonly warnings: readonly string[]
     }
@@ -52,6 +54,7 @@ export function injectSidecar(
   const clash = clashOf(template)
   if (clash !== null) return { kind: 'failed', error: clash }
   const podLabels = { ...template.metadata?.labels, [labels.ring]: settings.ring }
+  const targetPort = appPort === null ? null : (appPort.name ?? portNames.proxy)
   const bypassed = appPort === null ? [] : bypassingServices(services, podLabels, appPort.number)
   return {
     kind: 'injected',
@@ -70,12 +73,13 @@ export function injectSidecar(
       },
       spec: patchedSpec(template.spec, settings, appPort),
     },
+    targetPort,
     warnings: [
       ...read.warnings,
       ...bypassed.map(
         service =>
           `Service ${service}: targets the application by number and bypasses the limiter; ` +
-          `use targetPort: ${appPort?.name ?? portNames.proxy}`,
+          `use targetPort: ${targetPort}`,
       ),
       ...graceWarnings(template, settings),
     ],

@@ -120,7 +120,7 @@ describe('workloads', () => {
     expect(failures).toEqual([
       'deployment/shop: container app has port 7946, which the sidecar needs',
     ])
-    expect(notes).toEqual(['deployment/two: sidecar added'])
+    expect(notes).toEqual(['deployment/two: sidecar added; in its Service: targetPort: http'])
   })
 
   test.each([
