@@ -45,6 +45,8 @@ const roundMs = 100
 const newcomerRequests = 6
 /** Time that "lately" means; the demand average's own, milliseconds. */
 const newcomerMs = 300
+/** The part of a bucket by which views of it may drift apart. */
+const driftPart = 0.02
 /** Rounding of sums of fractions must not deny a unit that is there. */
 export const unitEpsilon = 1e-6
 
@@ -115,6 +117,14 @@ export function entitlementRate(rate: number, surplus: number, hasSurplus: boole
   return Math.max(0, rate + (hasSurplus ? surplus / Math.max(surplusMs, surplusUnits / rate) : 0))
 }
 
+/**
+ * Views of one bucket drift a unit or two apart, and the pod that sees least would be denied for
+ * good while its entitlement piles up: that much it may draw the reserve down.
+ */
+export function driftUnits(capacity: number, unusedEntitlement: number): number {
+  return Math.max(0, Math.min(unusedEntitlement, driftPart * capacity))
+}
+
 export class FairShare {
   readonly #store: UsageStore
   /**
@@ -171,8 +181,9 @@ export class FairShare {
     if (!careful && demand < lightLoad * (slots.rate[slot] as number)) {
       return room >= cost - unitEpsilon
     }
-    if (available < cost - unitEpsilon) return false
-    return (slots.entitlement[slot] as number) >= cost - unitEpsilon
+    const entitled = slots.entitlement[slot] as number
+    if (entitled < cost - unitEpsilon || room < cost - unitEpsilon) return false
+    return available + driftUnits(capacity, entitled - cost) >= cost - unitEpsilon
   }
 
   /** Brings the entitlement up to now; returns the units available. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import {
+  driftUnits,
   entitlementRate,
   firstEntitlement,
   guardUnits,
@@ -70,4 +71,11 @@ test('a pod that has hardly asked yet may go first, a busy one may not', () => {
   expect(firstEntitlement(1, 0)).toBe(1)
   expect(firstEntitlement(1, 1 / 300)).toBe(1)
   expect(firstEntitlement(1, 1)).toBeCloseTo(0.02)
+})
+
+test('unused entitlement may draw the reserve down by what views drift apart, no further', () => {
+  expect(driftUnits(100, -1)).toBe(0)
+  expect(driftUnits(100, 0.5)).toBe(0.5)
+  expect(driftUnits(100, 30)).toBe(2)
+  expect(driftUnits(10, 30)).toBeCloseTo(0.2)
 })
