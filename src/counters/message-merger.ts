@@ -24,6 +24,8 @@ const batchWaitMsMax = 20
  * rate.
  */
 const toleranceMs = 20
+/** More than this part of a bucket apart is no drift: a pause or a split, whose views must not spread. */
+const driftPart = 0.1
 /** Weight of one entry in the average of ages. */
 const lagWeight = 0.02
 /** News older than this says nothing about the network: somebody stood still, or a split healed. */
@@ -46,6 +48,7 @@ export class MessageMerger implements MessageVisitor {
   #shape = -1
   #slot = -1
   #adopts = false
+  #onlyDrift = false
   /** The sender's used units; -1 when it told none that can be compared. */
   #balance = -1
   #ownContained = 0
@@ -76,12 +79,13 @@ export class MessageMerger implements MessageVisitor {
     bytes: Uint8Array,
     monotonicMs: number,
     wallMs: number,
-    { mayHandOn = false, heldMs = 0 }: { mayHandOn?: boolean; heldMs?: number } = {},
+    options: { mayHandOn?: boolean; heldMs?: number; onlyDrift?: boolean } = {},
   ): boolean {
     this.#monotonicMs = monotonicMs
     this.#wallMs = wallMs
-    this.#mayHandOn = mayHandOn
-    this.#extraAgeMs = heldMs
+    this.#mayHandOn = options.mayHandOn ?? false
+    this.#extraAgeMs = options.heldMs ?? 0
+    this.#onlyDrift = options.onlyDrift ?? false
     const implausible = this.#merger.implausible
     const result = readMessage(bytes, this)
     if (result !== 'ok' || this.#merger.implausible > implausible) this.ignored++
@@ -192,7 +196,8 @@ export class MessageMerger implements MessageVisitor {
     const used = theirs + unheard
     const tolerance = this.#adopts ? 0 : Math.max(1, capacity / 100, toleranceMs / periodMs)
     const whole = { used: own, wholeRate: 1 / periodMs, wholeCapacity: capacity }
-    if (used <= undividedUsed(slots, slot, whole, this.#monotonicMs) + tolerance) return
+    const apart = used - undividedUsed(slots, slot, whole, this.#monotonicMs)
+    if (apart <= tolerance || (this.#onlyDrift && apart > driftPart * capacity)) return
     divideAnew(slots, slot, { ...whole, used: Math.min(used, 2 * capacity) }, this.#monotonicMs)
   }
 

@@ -62,6 +62,11 @@ const slowMs = 1000
 /** A quiet counter is told again so often, at this distance. */
 const repeatsMax = 3
 const repeatGapMs = 100
+/** Balances of scarce buckets are compared with a random peer about this often. */
+const compareMs = 1000
+/** Buckets compared in one go, and slots looked at for them. */
+const comparedMax = 16
+const comparedLooksMax = 16_384
 
 /**
  * A pod that could not pull a state for so long takes its whole part all the same (product.md §6).
@@ -79,6 +84,7 @@ export class Replicator {
   readonly #origin: OriginId
   readonly #payloadBytesMax: number
   readonly #ring: PeerRing
+  readonly #random: Random
   readonly #budget = new SendBudget()
   readonly #merger: MessageMerger
   readonly #sender: StateSender
@@ -87,6 +93,8 @@ export class Replicator {
   readonly #scratch: Int32Array
   #peers: readonly CounterPeer[] = []
   #lastBatchAtMs = Number.NEGATIVE_INFINITY
+  #compareAtMs = Number.NEGATIVE_INFINITY
+  #compareCursor = 0
   #synced = false
   #visible = 1
   #known = 1
@@ -99,6 +107,7 @@ export class Replicator {
     this.#origin = origin
     this.#payloadBytesMax = options.payloadBytesMax
     this.#ring = new PeerRing(ports.random)
+    this.#random = ports.random
     const self = table.origins.numberOfText(origin)
     this.#self = {
       hi: table.origins.hi[self] as number,
@@ -190,7 +199,8 @@ export class Replicator {
   }
 
   handleMessage(bytes: Uint8Array, monotonicMs: number, wallMs: number): void {
-    this.#merger.merge(bytes, monotonicMs, wallMs, { mayHandOn: !this.#ring.isMesh })
+    const mayHandOn = !this.#ring.isMesh
+    this.#merger.merge(bytes, monotonicMs, wallMs, { mayHandOn, onlyDrift: true })
   }
 
   /**
@@ -227,7 +237,8 @@ export class Replicator {
   nextDeadlineMs(): number {
     const inbox = this.#inbox.nextDeadlineMs()
     if (this.#ring.pods < 2) return inbox
-    return Math.min(inbox, this.#sender.nextDeadlineMs(), this.#batchDueAtMs())
+    const sender = this.#sender.nextDeadlineMs()
+    return Math.min(inbox, sender, this.#batchDueAtMs(), this.#compareAtMs)
   }
 
   #batchDueAtMs(): number {
@@ -249,6 +260,40 @@ export class Replicator {
     this.#view(monotonicMs)
     if (this.#ring.pods > 1) this.#sender.advance(monotonicMs, wallMs)
     if (monotonicMs >= this.#batchDueAtMs()) this.#batch(false, monotonicMs, wallMs, send)
+    if (monotonicMs >= this.#compareAtMs) this.#compareBalances(monotonicMs, wallMs, send)
+  }
+
+  /**
+   * Tells one random peer the balance of each scarce bucket with all totals contained in it, as a
+   * push/pull would. Nothing ends a drift of views while a bucket stays contested, and the pod that
+   * sees least would be denied the longer the fleet is busy.
+   */
+  #compareBalances(monotonicMs: number, wallMs: number, send: SendCounters): void {
+    this.#compareAtMs = monotonicMs + compareMs * (0.5 + this.#random())
+    const peers = this.#ring.all()
+    if (peers.length === 0) return
+    const { slots } = this.#table
+    let left = comparedMax
+    for (let looks = Math.min(comparedLooksMax, slots.slotsMax); looks > 0 && left > 0; looks--) {
+      const slot = this.#compareCursor
+      this.#compareCursor = (slot + 1) % slots.slotsMax
+      if (slots.scarce[slot] !== 1 || !slots.isTaken(slot)) continue
+      left--
+      const message = writeSnapshot({
+        table: this.#table,
+        self: this.#self,
+        from: slot,
+        count: 1,
+        bytesMax: this.#payloadBytesMax,
+        monotonicMs,
+        wallMs,
+        isCheckpoint: false,
+      })
+      const peer = peers[Math.floor(this.#random() * peers.length)]
+      if (message === null || peer === undefined) continue
+      send(peer.member, message)
+      this.#budget.spend(1, message.length, monotonicMs)
+    }
   }
 
   /** Sends everything that is not published yet, straight to every peer; before leaving. */
