@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { SidecarProcess } from '../../src/cli/demo/sidecar-process.js'
 import { check, ensureBuilt, Fleet, runProgram } from '../helpers/sidecars.js'
-import { until } from '../helpers/until.js'
+import { sleep, until } from '../helpers/until.js'
 
 const rules = `version: 1
 deny: [{ path: /secret }]
@@ -58,6 +58,18 @@ async function counters(pod: SidecarProcess): Promise<unknown> {
   return { keys: stripped, metrics: text.split('\n').filter(line => counted.test(line)) }
 }
 
+/** The counters once nothing has changed for a while: the last news of what was asked travels late. */
+async function settled(pods: readonly SidecarProcess[]): Promise<unknown[]> {
+  let seen = await Promise.all(pods.map(counters))
+  return until('no news for a second and a half', async () => {
+    await sleep(1500)
+    const now = await Promise.all(pods.map(counters))
+    const quiet = JSON.stringify(now) === JSON.stringify(seen)
+    seen = now
+    return quiet && now
+  })
+}
+
 test('rules that match and why others do not, keys, each pod’s part, the verdict; nothing consumed', async () => {
   for (let n = 0; n < 3; n++) await check(one, request('alpha'))
   for (let n = 0; n < 4; n++) await check(two, request('alpha'))
@@ -70,7 +82,7 @@ test('rules that match and why others do not, keys, each pod’s part, the verdi
     return [view.own?.consumed, ...view.peers.map(({ consumed }) => consumed)]
   }
   await until('pod-1 heard of everything', async () => String(await partsAt(one)) === '3,4')
-  const before = await Promise.all([counters(one), counters(two)])
+  const before = await settled([one, two])
 
   const text = await explain(one, '/api/x', '-H', 'X-Api-Key: alpha')
   const lines = text.trimEnd().split('\n')
