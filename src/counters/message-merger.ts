@@ -24,7 +24,10 @@ const batchWaitMsMax = 20
  * rate.
  */
 const toleranceMs = 20
-/** More than this part of a bucket apart is no drift: a pause or a split, whose views must not spread. */
+/**
+ * More than this part of a bucket apart is no drift but a pause or a split, whose views must not
+ * spread.
+ */
 const driftPart = 0.1
 /** Weight of one entry in the average of ages. */
 const lagWeight = 0.02
