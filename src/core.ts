@@ -420,7 +420,7 @@ export class Core {
         decisions,
         keys: keys[index] ?? 0,
         // Debt as a part of the burst, on top of the limit itself: 1 is exact.
-      estimatedOvershootRatio: 1 + (overshoot[index] ?? 0),
+        estimatedOvershootRatio: 1 + (overshoot[index] ?? 0),
       }
     })
   }
