@@ -419,8 +419,7 @@ export class Core {
         rule: plan.spec.name,
         decisions,
         keys: keys[index] ?? 0,
-        // Debt as a part of the burst, on top of the limit itself: 1 is exact.
-        estimatedOvershootRatio: 1 + (overshoot[index] ?? 0),
+        estimatedOvershootRatio: overshoot[index] ?? 1,
       }
     })
   }

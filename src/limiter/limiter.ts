@@ -387,11 +387,11 @@ export class Limiter {
   }
 
   /**
-   * How far each rule's limit was lately exceeded, as a part of its burst; in the order of the
-   * rules.
+   * What the fleet lately admitted at most, against what each rule's limit admits: 1 is exact, the
+   * excess is the debt that news brought, as a part of the burst. In the order of the rules.
    */
   overshootRatios(monotonicMs: number): number[] {
-    return this.#plans.map(plan => this.store.overshootRatio(plan.identity, monotonicMs))
+    return this.#plans.map(plan => 1 + this.store.overshootRatio(plan.identity, monotonicMs))
   }
 }
 
