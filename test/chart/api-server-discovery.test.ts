@@ -156,10 +156,14 @@ describe.skipIf(reason !== null)(`discovery through the API${reason ? ` (${reaso
     const expired = 'grapevine_kubernetes_errors_total{resource="endpointslices",reason="expired"}'
     const lists = 'grapevine_kubernetes_lists_total{resource="endpointslices"}'
     for (const [index, pod] of pods.slice(0, 2).entries()) {
-      await until('it reads everything anew', async () => {
-        const counts = [await metricOf(pod, expired), await metricOf(pod, lists)] as const
-        return counts[0] > 0 && counts[1] > before[index]!
-      })
+      await until(
+        'it reads everything anew',
+        async () => {
+          const counts = [await metricOf(pod, expired), await metricOf(pod, lists)] as const
+          return counts[0] > 0 && counts[1] > before[index]!
+        },
+        30_000,
+      )
     }
   })
 
