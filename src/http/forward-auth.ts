@@ -99,11 +99,11 @@ function writeAnswer(
     appendRateLimitHeaders(headers, decision, options.headers, engine.wallMs(), 0)
     void reply.code(200)
   } else {
-    const denial = denialAnswer(decision, rule?.onExceeded, options.random)
+    const denial = denialAnswer(decision, rule?.onExceeded, options.random, denyStatus)
     appendRateLimitHeaders(headers, decision, options.headers, engine.wallMs(), denial.retrySeconds)
     // nginx hides the status of a refusal from the page it shows; this marks ours.
     headers.push('X-RateLimit-Denied', '1', ...denial.headers)
-    void reply.code(denyStatus ?? denial.status)
+    void reply.code(denial.status)
     body = denial.body
   }
   for (let index = 0; index + 1 < headers.length; index += 2) {

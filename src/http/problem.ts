@@ -29,16 +29,20 @@ export const problemType = 'application/problem+json'
 
 /**
  * The answer to a request that was not allowed: 429 for a limit, 403 for a `deny:` entry, 503 when
- * the limiter itself could not tell, or what the rule's `onExceeded` says for its limit.
+ * the limiter itself could not tell, or what the rule's `onExceeded` says for its limit. Where the
+ * asker needs another status (`sentStatus`), the body names that one: RFC 9457 §3.1.3 wants both
+ * to agree.
  */
 export function denialAnswer(
   decision: Decision,
   onExceeded: OnExceededSpec | undefined,
   random: Random,
+  sentStatus: number | null = null,
 ): Answer {
   const retrySeconds = hasRetryTime(decision) ? retryAfterSeconds(decision.retryAfterMs, random) : 0
   const custom = decision.reason === 'limited' || decision.reason === 'missing-key'
-  const status = custom ? (onExceeded?.status ?? 429) : decision.reason === 'blocked' ? 403 : 503
+  const usual = custom ? (onExceeded?.status ?? 429) : decision.reason === 'blocked' ? 403 : 503
+  const status = sentStatus ?? usual
   const headers = ['Cache-Control', 'no-store']
   if (retrySeconds > 0) headers.push('Retry-After', String(retrySeconds))
   const own = custom && onExceeded ? Object.entries(onExceeded.headers) : []

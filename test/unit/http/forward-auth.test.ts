@@ -161,6 +161,7 @@ describe('ANY /v1/auth', () => {
     core.next = denied()
     const response = await app.inject({ url: '/v1/auth?denyStatus=403' })
     expect(response.statusCode).toBe(403)
+    expect(response.json()).toMatchObject({ status: 403 })
     expect(response.headers['x-ratelimit-denied']).toBe('1')
     for (const status of ['200', '302', '4', 'abc', '']) {
       expect((await app.inject({ url: `/v1/auth?denyStatus=${status}` })).statusCode).toBe(400)
