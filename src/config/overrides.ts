@@ -44,6 +44,7 @@ export const overrides: readonly Override[] = [
   override(['counters', 'checkpoint'], 'counters-checkpoint'),
   override(['discovery', 'static'], 'discovery-static', 'list'),
   override(['discovery', 'dns'], 'discovery-dns'),
+  override(['rulesFrom', 'configMap'], 'rules-from'),
   override(['headers', 'ietf'], 'headers-ietf'),
   override(['headers', 'legacy'], 'headers-legacy'),
   override(['headers', 'reset'], 'headers-reset'),

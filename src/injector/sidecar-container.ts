@@ -18,7 +18,14 @@ export function sidecarContainer(settings: SidecarSettings, appPort: AppPort | n
     image: settings.image,
     imagePullPolicy: settings.imagePullPolicy,
     ...(settings.nativeSidecar ? { restartPolicy: 'Always' } : {}),
-    args: ['run', '--config', `${paths.config}/sidecar.yaml`, '--rules', paths.rules],
+    args: [
+      'run',
+      '--config',
+      `${paths.config}/sidecar.yaml`,
+      ...(settings.watchRules
+        ? ['--rules-from', rulesConfigMap(settings)]
+        : ['--rules', paths.rules]),
+    ],
     env: environment(settings, appPort),
     ports: [
       ...(appPort === null
@@ -53,10 +60,12 @@ export function sidecarContainer(settings: SidecarSettings, appPort: AppPort | n
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
       { name: volumeNames.config, mountPath: paths.config, readOnly: true },
-      { name: volumeNames.rules, mountPath: paths.rules, readOnly: true },
+      ...(settings.watchRules
+        ? []
+        : [{ name: volumeNames.rules, mountPath: paths.rules, readOnly: true }]),
       { name: volumeNames.keys, mountPath: paths.keys, readOnly: true },
       { name: volumeNames.state, mountPath: paths.state },
-      ...(settings.apiToken
+      ...(needsToken(settings)
         ? [{ name: volumeNames.api, mountPath: paths.api, readOnly: true }]
         : []),
     ],
@@ -74,6 +83,7 @@ function environment(settings: SidecarSettings, appPort: AppPort | null) {
     field('POD_NAME', 'metadata.name'),
     field('POD_NAMESPACE', 'metadata.namespace'),
     field('POD_IP', 'status.podIP'),
+    field('POD_UID', 'metadata.uid'),
     ...(appPort === null ? [] : [{ name: 'GRAPEVINE_PROXY_UPSTREAM', value: upstream }]),
     ...(appPort === null || networks === ''
       ? []
@@ -93,18 +103,31 @@ function probe(path: string, periodSeconds: number, failureThreshold: number) {
   }
 }
 
+function rulesConfigMap(settings: SidecarSettings): string {
+  return settings.rulesConfigMap || ringObjects(settings.ring).rules
+}
+
+/** Discovery through the API and watched rules both ask it. */
+function needsToken(settings: SidecarSettings): boolean {
+  return settings.apiToken || settings.watchRules
+}
+
 export function sidecarVolumes(settings: SidecarSettings) {
   const objects = ringObjects(settings.ring)
   return [
     { name: volumeNames.config, configMap: { name: settings.configMap || objects.config } },
-    {
-      // Absent rules are what `onStartupError` is for; they must not hold the pod back.
-      name: volumeNames.rules,
-      configMap: { name: settings.rulesConfigMap || objects.rules, optional: true },
-    },
+    // Absent rules are what `onStartupError` is for; they must not hold the pod back.
+    ...(settings.watchRules
+      ? []
+      : [
+          {
+            name: volumeNames.rules,
+            configMap: { name: rulesConfigMap(settings), optional: true },
+          },
+        ]),
     { name: volumeNames.keys, secret: { secretName: settings.keysSecret || objects.keys } },
     { name: volumeNames.state, emptyDir: { sizeLimit: '64Mi' } },
-    ...(settings.apiToken ? [apiVolume()] : []),
+    ...(needsToken(settings) ? [apiVolume()] : []),
   ]
 }
 

@@ -41,6 +41,7 @@ export const SidecarSettingsSchema = Strict({
   trustedProxies: Type.Optional(Type.Array(GrammarText('cidr'), { maxItems: 1000 })),
   configMap: Type.Optional(Type.String({ maxLength: 253 })),
   rulesConfigMap: Type.Optional(Type.String({ maxLength: 253 })),
+  watchRules: Type.Optional(Type.Boolean()),
   keysSecret: Type.Optional(Type.String({ maxLength: 253 })),
   apiToken: Type.Optional(Type.Boolean()),
   drainWait: Type.Optional(GrammarText('duration')),
@@ -74,6 +75,8 @@ export interface SidecarSettings {
   /** Objects to mount; '' means the ring's. */
   readonly configMap: string
   readonly rulesConfigMap: string
+  /** Rules are watched through the API, which needs a right, instead of mounted. */
+  readonly watchRules: boolean
   readonly keysSecret: string
   /** Whether the sidecar gets a service account token, which discovery through the API needs. */
   readonly apiToken: boolean
@@ -99,6 +102,7 @@ export const settingsDefaults: SidecarSettings = {
   trustedProxies: [],
   configMap: '',
   rulesConfigMap: '',
+  watchRules: false,
   keysSecret: '',
   apiToken: true,
   drainWait: '5s',

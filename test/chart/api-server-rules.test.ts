@@ -93,7 +93,8 @@ describe.skipIf(reason !== null)(`rules in a ConfigMap${reason ? ` (${reason})` 
     const discovery = 'discovery: { kubernetes: { service: grapevine-gossip } }'
     watching = await fleet.start(1, {
       accountFiles,
-      lines: `rulesFrom: { configMap: ${configMap} }`,
+      lines: '',
+      flags: ['--rules-from', configMap],
     })
     mounting = await fleet.start(2, {
       accountFiles,

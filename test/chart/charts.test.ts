@@ -17,6 +17,7 @@ const matrix: Readonly<Record<string, readonly string[]>> = {
   defaults: [],
   'with the operator': monitoring,
   'dns discovery': ['--set', 'discovery=dns'],
+  'watched rules': ['--set', 'sidecar.watchRules=true'],
   'without the injector': ['--set', 'injector.enabled=false'],
   'cert-manager': ['--set', 'injector.certificates.source=cert-manager'],
   'a given issuer': [
@@ -120,6 +121,20 @@ describe.skipIf(helm === null)('helm', () => {
         verbs: ['get', 'list', 'watch'],
       },
     ])
+  })
+
+  test('watched rules add the right to read their one ConfigMap', () => {
+    const watched = ['--set', 'sidecar.watchRules=true,ring=checkout']
+    const roleOf = (...args: string[]) =>
+      only(render(helm!, 'helm/grapevine', [...watched, ...args]), 'Role', 'checkout-discovery')
+    const right = {
+      apiGroups: [''],
+      resources: ['configmaps'],
+      resourceNames: ['checkout-rules'],
+      verbs: ['get', 'list', 'watch'],
+    }
+    expect(roleOf().rules).toEqual([expect.anything(), right])
+    expect(roleOf('--set', 'discovery=dns').rules).toEqual([right])
   })
 
   test('the webhook ignores its own failure and asks for both labels', () => {

@@ -15,8 +15,13 @@ sidecar.nativeSidecar false, last of its containers.
     - run
     - --config
     - /etc/grapevine/config/sidecar.yaml
+    {{- if $sidecar.watchRules }}
+    - --rules-from
+    - {{ include "grapevine-sidecar.rulesConfigMapName" . }}
+    {{- else }}
     - --rules
     - /etc/grapevine/rules
+    {{- end }}
   env:
     - name: POD_NAME
       valueFrom:
@@ -30,6 +35,10 @@ sidecar.nativeSidecar false, last of its containers.
       valueFrom:
         fieldRef:
           fieldPath: status.podIP
+    - name: POD_UID
+      valueFrom:
+        fieldRef:
+          fieldPath: metadata.uid
     {{- if $proxies }}
     - name: GRAPEVINE_PROXY_UPSTREAM
       value: {{ printf "%s://127.0.0.1:%s" $sidecar.appProtocol (include "grapevine-sidecar.appPortNumber" .) | quote }}
@@ -104,19 +113,26 @@ sidecar.nativeSidecar false, last of its containers.
     - name: grapevine-config
       mountPath: /etc/grapevine/config
       readOnly: true
+    {{- if not $sidecar.watchRules }}
     - name: grapevine-rules
       mountPath: /etc/grapevine/rules
       readOnly: true
+    {{- end }}
     - name: grapevine-keys
       mountPath: /etc/grapevine/keys
       readOnly: true
     - name: grapevine-state
       mountPath: /var/lib/grapevine
-    {{- if eq .values.discovery "kubernetes" }}
+    {{- if include "grapevine-sidecar.needsToken" . }}
     - name: grapevine-api
       mountPath: /var/run/secrets/kubernetes.io/serviceaccount
       readOnly: true
     {{- end }}
+{{- end }}
+
+{{/* Not empty where the sidecar asks the API: for its peers, or for its rules. */}}
+{{- define "grapevine-sidecar.needsToken" -}}
+{{- if or (eq .values.discovery "kubernetes") .values.sidecar.watchRules -}}true{{- end -}}
 {{- end }}
 
 {{/* The volumes that the container mounts, entries of the pod's list. */}}
@@ -124,17 +140,19 @@ sidecar.nativeSidecar false, last of its containers.
 - name: grapevine-config
   configMap:
     name: {{ include "grapevine-sidecar.configMapName" . }}
+{{- if not .values.sidecar.watchRules }}
 - name: grapevine-rules
   configMap:
     name: {{ include "grapevine-sidecar.rulesConfigMapName" . }}
     optional: true
+{{- end }}
 - name: grapevine-keys
   secret:
     secretName: {{ include "grapevine-sidecar.keysSecretName" . }}
 - name: grapevine-state
   emptyDir:
     sizeLimit: 64Mi
-{{- if eq .values.discovery "kubernetes" }}
+{{- if include "grapevine-sidecar.needsToken" . }}
 - name: grapevine-api
   projected:
     sources:

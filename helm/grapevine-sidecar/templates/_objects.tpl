@@ -7,7 +7,7 @@
 {{- if .values.keys.create -}}
 {{- $documents = append $documents (include "grapevine-sidecar.keys" .) -}}
 {{- end -}}
-{{- if and .values.rbac.create (eq .values.discovery "kubernetes") -}}
+{{- if and .values.rbac.create (include "grapevine-sidecar.needsToken" .) -}}
 {{- $documents = append $documents (include "grapevine-sidecar.role" .) -}}
 {{- end -}}
 {{- if .values.networkPolicy.enabled -}}
@@ -125,7 +125,7 @@ spec:
       protocol: UDP
 {{- end }}
 
-{{/* What discovery through the API needs, and nothing more. */}}
+{{/* What the sidecars ask of the API, and nothing more. */}}
 {{- define "grapevine-sidecar.role" -}}
 {{- $namespace := .root.Release.Namespace -}}
 apiVersion: rbac.authorization.k8s.io/v1
@@ -136,9 +136,17 @@ metadata:
   labels:
     {{- include "grapevine-sidecar.labels" . | nindent 4 }}
 rules:
+  {{- if eq .values.discovery "kubernetes" }}
   - apiGroups: [discovery.k8s.io]
     resources: [endpointslices]
     verbs: [get, list, watch]
+  {{- end }}
+  {{- if .values.sidecar.watchRules }}
+  - apiGroups: [""]
+    resources: [configmaps]
+    resourceNames: [{{ include "grapevine-sidecar.rulesConfigMapName" . }}]
+    verbs: [get, list, watch]
+  {{- end }}
   {{- with .values.rbac.extraRules }}
   {{- toYaml . | nindent 2 }}
   {{- end }}

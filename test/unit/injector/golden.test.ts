@@ -48,5 +48,5 @@ describe.each(cases)('golden file %s', name => {
 })
 
 test('there is a case for each kind of sidecar', () => {
-  expect(cases).toEqual(['decision', 'default', 'dns', 'ordinary', 'tuned'])
+  expect(cases).toEqual(['decision', 'default', 'dns', 'ordinary', 'tuned', 'watched'])
 })

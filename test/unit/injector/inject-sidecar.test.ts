@@ -271,6 +271,23 @@ describe('the container', () => {
     expect(mounts(false)).not.toContain(token)
   })
 
+  test('watches the rules that the pod names instead of mounting them', () => {
+    const pod = annotated({ [annotations.rules]: 'strict-rules' })
+    const { sidecar, spec } = injected(pod, { watchRules: true, apiToken: false })
+    expect(sidecar.args).toEqual([
+      'run',
+      '--config',
+      '/etc/grapevine/config/sidecar.yaml',
+      '--rules-from',
+      'strict-rules',
+    ])
+    const names = (list: unknown) => (list as { name: string }[]).map(({ name }) => name)
+    for (const list of [sidecar.volumeMounts, spec.volumes]) {
+      expect(names(list)).not.toContain('grapevine-rules')
+      expect(names(list)).toContain('grapevine-api')
+    }
+  })
+
   test('drains before the end, and a pod that leaves no time for it is warned about', () => {
     expect(injected(app()).sidecar.lifecycle).toEqual({
       preStop: { exec: { command: ['grapevine', 'drain', '--wait', '5s'] } },
