@@ -47,6 +47,8 @@ export interface KeyView {
   /** The raw key parts where this pod has seen them, else null; hidden unless `revealKeys`. */
   readonly key: readonly string[] | null
   readonly limit: number
+  /** Units when nothing is used: a bucket's burst, else the limit; a side of a split has its part. */
+  readonly capacity: number
   readonly windowMs: number
   readonly remaining: number
   readonly resetAfterMs: number

@@ -10,6 +10,7 @@ export interface KeyJson {
   /** Only with `revealKeys`. */
   readonly key?: readonly string[]
   readonly limit: number
+  readonly capacity: number
   readonly windowMs: number
   readonly remaining: number
   readonly resetAfterMs: number

@@ -90,8 +90,8 @@ const refresh = async () => {
     ]), 'no rules are loaded')
     fill('keys', top.keys.map(key => [
       cell(key.rule), cell(key.key ? key.key.join(' + ') : key.hash),
-      cell(bar(key.limit > 0 ? 1 - key.remaining / key.limit : 0)),
-      cell(key.remaining + ' of ' + key.limit, 'n'), cell(seconds(key.resetAfterMs), 'n'),
+      cell(bar(key.capacity > 0 ? 1 - key.remaining / key.capacity : 0)),
+      cell(key.remaining + ' of ' + key.capacity, 'n'), cell(seconds(key.resetAfterMs), 'n'),
       cell(key.hits, 'n'), cell(key.denied, 'n'), cell(1 + key.peers.length - (key.own ? 0 : 1), 'n'),
     ]), 'no keys yet')
   } catch (error) {

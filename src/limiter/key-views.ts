@@ -11,6 +11,7 @@ export interface CounterView {
   readonly hash: string
   readonly key: readonly string[] | null
   readonly limit: number
+  readonly capacity: number
   readonly windowMs: number
   readonly remaining: number
   readonly resetAfterMs: number
@@ -40,6 +41,7 @@ export class KeyViews {
       hash: store.idText(slot),
       key: text === null ? null : keyValues(text),
       limit: limit.count,
+      capacity: slots.capacity[slot] as number,
       windowMs: limit.windowMs,
       remaining: Math.max(0, Math.floor(this.#share.share(slot, room) + unitEpsilon)),
       resetAfterMs: Math.max(0, store.resetMs(slot, monotonicMs, wallMs)),

@@ -25,6 +25,13 @@ export const proxyMetrics: readonly MetricDefinition<Snapshot>[] = [
     read: ({ proxy }) => (proxy ? byLabel('reason', proxy.upstreamErrors) : []),
   },
   {
+    name: 'stale_answers_total',
+    type: 'counter',
+    labels: [],
+    help: 'Denied requests that were answered with a kept response (staleFor).',
+    read: ({ proxy }) => (proxy ? one(proxy.stale) : []),
+  },
+  {
     name: 'upstream_retries_total',
     type: 'counter',
     labels: [],

@@ -64,6 +64,7 @@ export function keyView(parts: Partial<KeyView> = {}): KeyView {
     hash: '00112233445566ff',
     key: ['secret-client'],
     limit: 100,
+    capacity: 200,
     windowMs: 1000,
     remaining: 40,
     resetAfterMs: 600,

@@ -293,6 +293,16 @@ describe('Limiter shown to people', () => {
     expect(pod.limiter.key('api', ['a'], 0, startWallMs)?.hits).toBe(3)
   })
 
+  it('shows what a counter holds when nothing is used, the burst of a bucket', () => {
+    const pod = limiterOf(ruleOf('api', { limit: limitOf(3, 1000), burst: 9 }))
+    pod.allowed(0, 4, 'a')
+    expect(pod.limiter.key('api', ['a'], 0, startWallMs)).toMatchObject({
+      limit: 3,
+      capacity: 9,
+      remaining: 5,
+    })
+  })
+
   it('lists the keys with most hits, finds one by its hash, and resets it', () => {
     const pod = limiterOf(ruleOf('api', { limit: limitOf(3, 1000) }))
     for (const [key, count] of [

@@ -108,6 +108,7 @@ describe('Exporter', () => {
     const counters = new ProxyCounters()
     counters.countStatus(204)
     counters.upstreamErrors['response-timeout']++
+    counters.stale = 8
     const text = lines(
       await new Exporter(
         sources({
@@ -127,6 +128,7 @@ describe('Exporter', () => {
       'grapevine_http_requests_total{class="2xx"} 1',
       'grapevine_http_refused_total{reason="malformed"} 0',
       'grapevine_upstream_errors_total{reason="response-timeout"} 1',
+      'grapevine_stale_answers_total 8',
       'grapevine_connections{side="upstream"} 4',
       'grapevine_inflight_requests 2',
       'grapevine_jwt_verifications_total{result="throttled"} 3',
