@@ -124,6 +124,17 @@ export const memberlistMetrics: readonly MetricDefinition<Snapshot>[] = [
         local: swim(core, 'userBroadcastQueueLength'),
       }),
   },
+  {
+    name: 'memberlist_client_messages_in_broadcast_queue_bytes',
+    type: 'gauge',
+    labels: ['queue'],
+    help: 'Bytes of the messages waiting to be gossiped.',
+    read: ({ core }) =>
+      byLabel('queue', {
+        gossip: swim(core, 'broadcastQueueBytes'),
+        local: swim(core, 'userBroadcastQueueBytes'),
+      }),
+  },
   counter(
     'memberlist_client_messages_to_broadcast_dropped_total',
     ['broadcastsDropped', 'userMessagesTooLarge'],
@@ -133,6 +144,11 @@ export const memberlistMetrics: readonly MetricDefinition<Snapshot>[] = [
     'memberlist_client_received_broadcasts_total',
     ['messagesInUser', 'streamUserMessagesIn'],
     'User messages received.',
+  ),
+  counter(
+    'memberlist_client_received_broadcasts_bytes_total',
+    'userMessageBytesIn',
+    'Bytes of user messages received.',
   ),
   {
     name: 'memberlist_client_received_broadcasts_invalid_total',

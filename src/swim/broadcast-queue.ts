@@ -39,6 +39,11 @@ export class BroadcastQueue {
     return this.#items.length
   }
 
+  /** Of all messages; counted anew at each call. */
+  get bytes(): number {
+    return this.#items.reduce((sum, { message }) => sum + message.length, 0)
+  }
+
   /** Items that made way because the queue was full. */
   get dropped(): number {
     return this.#dropped

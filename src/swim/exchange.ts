@@ -215,6 +215,7 @@ export class Exchanges implements Timed {
         break
       case 'user':
         effects.stats.streamUserMessagesIn += 1
+        effects.stats.userMessageBytesIn += message.payload.length
         if (message.payload.length > 0) delegate.notifyMessage(message.payload, nowMs)
         break
       case 'ack':

@@ -270,7 +270,9 @@ export class Swim {
     const { effects, queue, userQueue, table } = this.#context
     const { stats } = effects
     stats.broadcastQueueLength = queue.length
+    stats.broadcastQueueBytes = queue.bytes
     stats.userBroadcastQueueLength = userQueue.length
+    stats.userBroadcastQueueBytes = userQueue.bytes
     stats.broadcastsDropped = queue.dropped + userQueue.dropped
     stats.healthScore = this.healthScore()
     stats.members = table.size
@@ -306,6 +308,7 @@ export class Swim {
         this.#transitions.dead(message, nowMs)
         break
       case 'user':
+        effects.stats.userMessageBytesIn += message.payload.length
         delegate.notifyMessage(message.payload, nowMs)
         break
     }

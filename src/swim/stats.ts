@@ -60,6 +60,8 @@ const counterNames = [
   'streamBytesIn',
   'streamBytesOut',
   'streamUserMessagesIn',
+  /** Of the payloads, in packets and streams. */
+  'userMessageBytesIn',
   'streamUserMessagesOut',
   'streamPingsIn',
   'streamPingsOut',
@@ -114,8 +116,10 @@ const counterNames = [
 /** As of the call of `Swim.stats()`. */
 const gaugeNames = [
   'broadcastQueueLength',
+  'broadcastQueueBytes',
   'broadcastsDropped',
   'userBroadcastQueueLength',
+  'userBroadcastQueueBytes',
   'healthScore',
   'members',
   'streamsOpen',

@@ -63,9 +63,10 @@ describe('the broadcast queue', () => {
     const queue = createQueue(1, 1)
     queue.queue('big', message('b', 200))
     queue.queue('small', message('s', 10))
+    expect(queue.bytes).toBe(210)
     expect(queue.take(2, 100).map(described)).toEqual(['s10'])
     expect(queue.take(2, 100)).toEqual([])
-    expect(queue.length).toBe(1)
+    expect([queue.length, queue.bytes]).toEqual([1, 200])
   })
 
   it('sends each message as often as the limit says and no more', () => {

@@ -103,12 +103,13 @@ describe('a listener', () => {
   })
 
   it('delivers a user message and ignores an empty one', () => {
-    const { ask, wire, delegate } = createStage()
+    const { ask, wire, delegate, swim } = createStage()
     for (const text of ['hello', '']) {
       const message: StreamMessage = { kind: 'user', payload: textBytes(text) }
       expect(kinds(ask(encodeStream(message, wire, 'request')).effects)).toEqual(['closeStream'])
     }
     expect(delegate.messages).toEqual([textBytes('hello')])
+    expect(swim.stats.userMessageBytesIn).toBe(5)
   })
 
   it('tells a plain dialler that it wants encryption, in an encrypted error', () => {

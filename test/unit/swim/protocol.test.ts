@@ -266,7 +266,10 @@ describe('user messages', () => {
       swim.sendUserMessage(name('b'), textBytes('stream'), 'reliable', network.nowMs)
       swim.queueBroadcast(textBytes('gossip'), network.nowMs)
     })
+    expect(network.get('a').swim.stats.userBroadcastQueueBytes).toBe('gossip'.length)
     network.run(2000)
+    expect(network.get('a').swim.stats.userBroadcastQueueBytes).toBe(0)
+    expect(network.get('b').swim.stats.userMessageBytesIn).toBeGreaterThanOrEqual(18)
     const received = (node: string) =>
       new Set(network.get(node).delegate.messages.map(bytes => new TextDecoder().decode(bytes)))
     expect(received('b')).toEqual(new Set(['packet', 'stream', 'gossip']))
