@@ -15,8 +15,11 @@ const onceSays: Readonly<Record<(typeof onceFiles)[number], string>> = {
   'thousand-keys': '50 pods, a thousand keys at 1.5 times their limit',
 }
 
-/** `flags`: how the program was called, so that a page says how to get it again. */
-export function accuracyPage(rows: readonly Row[], flags: string): string {
+/**
+ * `flags`: how the program was called, so that a page says how to get it again; `commit`: the tree
+ * that was measured, null where git cannot tell.
+ */
+export function accuracyPage(rows: readonly Row[], flags: string, commit: string | null): string {
   const matrix = rows.filter(row => !isOnce(row))
   const sound = matrix.filter(row => row.injury === 'none')
   const thousand = rows.find(row => row.file === 'thousand-keys')
@@ -29,7 +32,7 @@ request is compared with one ideal bucket that sees all of them in order (docs: 
 
 Written by \`npm run accuracy -- ${flags}\`; the scenarios are the files of
 [test/sim/scenarios](../test/sim/scenarios), and \`grapevine simulate FILE\` runs any of them.
-The same seed gives the same numbers.
+The same seed gives the same numbers${commit === null ? '' : `; these are of commit ${commit}`}.
 
 ## Bars
 

@@ -4,7 +4,7 @@
  * `--out` is given), `--injury NAME`, `--out FILE`, `--workers N`, `--rows FILE` (the rows as
  * JSON).
  */
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -32,9 +32,11 @@ async function main(): Promise<void> {
     },
   })
   const seed = Number(values.seed)
+  const commit = commitOf()
   const jobs = allJobs(seed).filter(
     job => job.file.includes(values.only) && (values.injury === '' || job.injury === values.injury),
   )
+  if (jobs.length === 0) throw new Error('no scenario and injury of that name')
   const rows = await runAll(jobs, Number(values.workers))
   rows.sort((a, b) => (a.file + a.injury < b.file + b.injury ? -1 : 1))
   for (const bar of checkBars(rows.filter(row => row.injury === 'none' && /^n\d/.test(row.file)))) {
@@ -44,7 +46,14 @@ async function main(): Promise<void> {
   const whole = values.only === '' && values.injury === ''
   const page = fileURLToPath(new URL('../../docs/accuracy.md', import.meta.url))
   const out = values.out ?? (whole ? page : undefined)
-  if (out !== undefined) writeFileSync(out, accuracyPage(rows, flagsOf(values)))
+  if (out !== undefined) writeFileSync(out, accuracyPage(rows, flagsOf(values), commit))
+}
+
+/** The commit that is checked out, marked where files differ from it; null outside a clone. */
+function commitOf(): string | null {
+  const args = ['describe', '--always', '--exclude', '*', '--dirty']
+  const { status, stdout } = spawnSync('git', args, { encoding: 'utf8' })
+  return status === 0 ? stdout.trim() : null
 }
 
 /** The flags that decide what is run. */
@@ -82,6 +91,5 @@ function runAll(jobs: readonly Job[], workers: number): Promise<Row[]> {
       feed(worker)
     }
     for (let i = 0; i < Math.max(1, Math.min(workers, jobs.length)); i++) start()
-    if (jobs.length === 0) resolve(rows)
   })
 }
