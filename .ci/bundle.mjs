@@ -36,9 +36,10 @@ const options = {
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  minify: true,
-  // Names of functions and classes are what a stack trace in a log has to say.
-  keepNames: true,
+  // Names stay as they are: a stack trace in a log needs them. Short names with the long ones put
+  // back at run time would cost each closure that a request makes a tenth of a microsecond.
+  minifyWhitespace: true,
+  minifySyntax: true,
   legalComments: 'external',
   banner: { js: banner },
   metafile: true,

@@ -4,10 +4,43 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 
 const childFile = fileURLToPath(new URL('proxy-child.ts', import.meta.url))
+let bundled: Promise<string> | null = null
+
+/**
+ * The child as the image has its code, in one file: compiling while running, as for tests, puts the
+ * names of functions back at each call.
+ */
+function bundle(): Promise<string> {
+  bundled ??= (async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'grapevine-bench-'))
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+    const outfile = join(folder, 'proxy-child.mjs')
+    await build({
+      entryPoints: [childFile],
+      outfile,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      target: 'node20.19',
+      minifyWhitespace: true,
+      minifySyntax: true,
+      banner: {
+        js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)",
+      },
+      logLevel: 'warning',
+    })
+    return outfile
+  })()
+  return bundled
+}
 
 export interface Child {
   readonly process: ChildProcess
@@ -20,7 +53,7 @@ export async function startChild(
   args: readonly (string | number)[],
   prefix: readonly string[] = [],
 ): Promise<Child> {
-  const words = [...prefix, process.execPath, '--import', 'tsx', childFile, ...args.map(String)]
+  const words = [...prefix, process.execPath, await bundle(), ...args.map(String)]
   const child = spawn(words[0] as string, words.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] })
   const lines = createInterface({ input: child.stdout })
   const failed = once(child, 'exit').then(([code]) => {

@@ -95,6 +95,7 @@ export class Engine {
   readonly #onFailure: (error: unknown) => void
   #failureTellableAtMs = Number.NEGATIVE_INFINITY
   #calls = 0
+  #decidedWallMs = 0
   #failures = 0
   readonly #reasons = { proxy: noReasons(), check: noReasons(), auth: noReasons() }
   #needs: RuleNeeds = { path: false, jwt: false }
@@ -236,7 +237,13 @@ export class Engine {
     return this.#clock.wallMs()
   }
 
+  /** Wall time of the latest decision, milliseconds: of now, for who has just asked for one. */
+  get decidedWallMs(): number {
+    return this.#decidedWallMs
+  }
+
   #after(decision: Decision, via: DecisionInterface, monotonicMs: number, wallMs: number): void {
+    this.#decidedWallMs = wallMs
     if ((this.#calls++ & (timedEvery - 1)) === 0) {
       this.durations.record((this.#clock.monotonicMs() - monotonicMs) / 1000, timedEvery)
     }

@@ -62,7 +62,9 @@ export class Demand {
   /** Counts an offer of `units` >= 0 to this pod. */
   offer(slot: number, units: number, monotonicMs: number): void {
     const slots = this.#slots
-    slots.ownDemand[slot] = this.own(slot, monotonicMs) + units / this.tauMs(slot)
+    const tauMs = this.tauMs(slot)
+    const age = monotonicMs - (slots.ownDemandAt[slot] as number)
+    slots.ownDemand[slot] = (slots.ownDemand[slot] as number) * faded(age, tauMs) + units / tauMs
     slots.ownDemandAt[slot] = monotonicMs
     slots.offered[slot] = (slots.offered[slot] as number) + units
   }
@@ -72,7 +74,8 @@ export class Demand {
     const demand = this.#slots.ownDemand[slot] as number
     if (demand === 0) return 0
     const age = monotonicMs - (this.#slots.ownDemandAt[slot] as number)
-    return demand * faded(age, this.tauMs(slot))
+    // Within a decision the request at hand has just been counted.
+    return age <= 0 ? demand : demand * faded(age, this.tauMs(slot))
   }
 
   /** Demand of all others now. */

@@ -30,16 +30,51 @@ const jitterSecondsMax = 5
  * at most a tenth (5 s at most), so waits under 10 s are exact.
  */
 export function retryAfterSeconds(retryAfterMs: number, random: Random): number {
+  return drawnRetryAfterSeconds(retryAfterMs, random())
+}
+
+/** The same with a chance, 0 to below 1, that was drawn before. */
+export function drawnRetryAfterSeconds(retryAfterMs: number, chance: number): number {
   const seconds = Math.min(integerMax, Math.max(1, Math.ceil(retryAfterMs / 1000)))
   const spread = Math.min(jitterSecondsMax, Math.floor(seconds / 10))
-  return spread === 0 ? seconds : seconds + Math.floor(random() * (spread + 1))
+  return seconds + Math.floor(chance * (spread + 1))
 }
 
 /**
- * Adds the headers of the most restrictive rule to `headers`; nothing when no rule matched. A
+ * The headers of the most restrictive rule as lines, each with its CRLF; '' when no rule matched. A
  * decision that `failureMode` made is marked, whatever families are on. `retrySeconds` is the value
  * of Retry-After on a denial, 0 when there is none to give.
  */
+export function rateLimitLines(
+  numbers: LimitNumbers,
+  options: HeaderOptions,
+  wallMs: number,
+  retrySeconds: number,
+): string {
+  const mark = numbers.reason === 'degraded' ? 'X-RateLimit-Degraded: 1\r\n' : ''
+  const { rule } = numbers
+  if (rule === null) return mark
+  const remaining = String(numbers.remaining)
+  const resetSeconds = Math.max(Math.ceil(numbers.resetAfterMs / 1000), retrySeconds)
+  const texts = textsOf(rule, numbers.limit, numbers.windowMs)
+  let lines = mark
+  if (options.ietf !== 'off') {
+    const untilSeconds = retrySeconds > 0 ? retrySeconds : resetSeconds
+    lines += `${texts.ietf}${remaining};t=${Math.min(integerMax, untilSeconds)}\r\n`
+  }
+  if (options.legacy === 'off') return lines
+  lines += `${texts.legacy}${remaining}\r\n`
+  if (options.reset !== 'off') {
+    const reset =
+      options.reset === 'delta' ? resetSeconds : epochSeconds(numbers, wallMs, retrySeconds)
+    lines += `X-RateLimit-Reset: ${reset}\r\n`
+  }
+  if (options.legacy !== 'github') return lines
+  const used = Math.max(0, wholeUnits(numbers.limit) - numbers.remaining)
+  return `${lines}X-RateLimit-Used: ${used}\r\nX-RateLimit-Resource: ${rule}\r\n`
+}
+
+/** Adds `rateLimitLines` to `headers`, as names and values. */
 export function appendRateLimitHeaders(
   headers: string[],
   numbers: LimitNumbers,
@@ -47,34 +82,50 @@ export function appendRateLimitHeaders(
   wallMs: number,
   retrySeconds: number,
 ): void {
-  if (numbers.reason === 'degraded') headers.push('X-RateLimit-Degraded', '1')
-  if (numbers.rule === null) return
-  const limit = wholeUnits(numbers.limit)
-  const resetSeconds = Math.max(Math.ceil(numbers.resetAfterMs / 1000), retrySeconds)
-  if (options.ietf !== 'off') {
-    const untilSeconds = retrySeconds > 0 ? retrySeconds : resetSeconds
-    headers.push(
-      'RateLimit-Policy',
-      `"${numbers.rule}";q=${limit};${quotaUnit(numbers.windowMs)}`,
-      'RateLimit',
-      `"${numbers.rule}";r=${numbers.remaining};t=${Math.min(integerMax, untilSeconds)}`,
-    )
+  headers.push(...headerPairs(rateLimitLines(numbers, options, wallMs, retrySeconds)))
+}
+
+/** Lines with their CRLFs as a flat list of names and values. */
+export function headerPairs(lines: string): string[] {
+  const pairs: string[] = []
+  for (const line of lines.split('\r\n')) {
+    const colon = line.indexOf(': ')
+    if (colon > 0) pairs.push(line.slice(0, colon), line.slice(colon + 2))
   }
-  if (options.legacy === 'off') return
-  headers.push('X-RateLimit-Limit', String(limit), 'X-RateLimit-Remaining')
-  headers.push(String(numbers.remaining))
-  if (options.reset !== 'off') {
-    const reset =
-      options.reset === 'delta' ? resetSeconds : epochSeconds(numbers, wallMs, retrySeconds)
-    headers.push('X-RateLimit-Reset', String(reset))
+  return pairs
+}
+
+/** What the headers of one limit begin with, up to the numbers that change. */
+interface LimitTexts {
+  readonly rule: string
+  readonly limit: number
+  readonly windowMs: number
+  readonly ietf: string
+  readonly legacy: string
+}
+
+/** The same text as one piece of memory: a text made of parts is put together at each writing. */
+function inOnePiece(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1')
+}
+
+/** Of the limit that was told of last: most decisions in a row are by one. */
+let lastTexts: LimitTexts | null = null
+
+function textsOf(rule: string, limit: number, windowMs: number): LimitTexts {
+  const last = lastTexts
+  if (last?.rule === rule && last.limit === limit && last.windowMs === windowMs) return last
+  const units = wholeUnits(limit)
+  const policy = `RateLimit-Policy: "${rule}";q=${units};${quotaUnit(windowMs)}\r\n`
+  const texts = {
+    rule,
+    limit,
+    windowMs,
+    ietf: inOnePiece(`${policy}RateLimit: "${rule}";r=`),
+    legacy: inOnePiece(`X-RateLimit-Limit: ${units}\r\nX-RateLimit-Remaining: `),
   }
-  if (options.legacy !== 'github') return
-  headers.push(
-    'X-RateLimit-Used',
-    String(Math.max(0, limit - numbers.remaining)),
-    'X-RateLimit-Resource',
-    numbers.rule,
-  )
+  lastTexts = texts
+  return texts
 }
 
 function epochSeconds(numbers: LimitNumbers, wallMs: number, retrySeconds: number): number {

@@ -102,13 +102,23 @@ export function rawHeaderLookup(pairs: readonly string[]): HeaderLookup {
   return name => {
     let found: string | undefined
     for (let index = 0; index + 1 < pairs.length; index += 2) {
-      const candidate = pairs[index] ?? ''
-      if (candidate.length !== name.length || candidate.toLowerCase() !== name) continue
+      if (!isNamed(pairs[index] ?? '', name)) continue
       const value = pairs[index + 1] ?? ''
       found = found === undefined ? value : `${found}${name === 'cookie' ? '; ' : ', '}${value}`
     }
     return found
   }
+}
+
+/** Whether a field name as sent is `name`, which is in lower case. Makes no text. */
+function isNamed(sent: string, name: string): boolean {
+  if (sent.length !== name.length) return false
+  for (let index = 0; index < name.length; index++) {
+    const code = sent.charCodeAt(index)
+    if (code === name.charCodeAt(index)) continue
+    if (code < 65 || code > 90 || code + 32 !== name.charCodeAt(index)) return false
+  }
+  return true
 }
 
 /** Looks a header up in a record by lower-case name, as node:http parses it. */

@@ -221,13 +221,18 @@ export class Limiter {
       const plan = evaluation.plans[place] as RulePlan
       if (!plan.enforces && (evaluation.count > 1 || !passes)) continue
       if (!passes && evaluation.admitted[place] === 1) continue
+      if (chosen < 0) {
+        chosen = place
+        evaluation.read(place, decision, monotonicMs, wallMs)
+        delayMs = decision.delayMs
+        continue
+      }
       evaluation.read(place, numbers, monotonicMs, wallMs)
       delayMs = Math.max(delayMs, numbers.delayMs)
-      const isFirst = chosen < 0
       const isTighter = passes
         ? numbers.remaining < decision.remaining
         : numbers.retryAfterMs > decision.retryAfterMs
-      if (!isFirst && !isTighter) continue
+      if (!isTighter) continue
       chosen = place
       this.#copy(numbers)
     }

@@ -19,6 +19,9 @@ import { type MessageHead, MessageParser } from './llhttp.js'
 import { answerText, type LocalAnswer, problemAnswer } from './local-answer.js'
 import { Outbox } from './outbox.js'
 import { type CheckedRequest, checkRequest } from './request-check.js'
+import { RequestMemo } from './request-memo.js'
+
+const noTrailers: readonly string[] = []
 
 type Mode = 'http' | 'tunnel' | 'linger' | 'closed'
 
@@ -34,6 +37,7 @@ export class ClientConnection {
   /** Looked at by the sweep, monotonic milliseconds. */
   deadlineMs: number
   readonly #parser: MessageParser
+  readonly #memo: RequestMemo
   readonly #onClosed: (client: ClientConnection) => void
   #mode: Mode = 'http'
   #exchange: Exchange | null = null
@@ -54,6 +58,7 @@ export class ClientConnection {
     this.peer = canonicalIp(peer) ?? peer
     this.trusted = context.options.trusts(this.peer)
     this.#parser = new MessageParser('request', context.limits)
+    this.#memo = new RequestMemo(context.memoBudget)
     this.deadlineMs = context.ports.monotonicMs() + context.timeouts.clientIdleMs
     socket.on('data', chunk => this.#data(chunk as Buffer))
     socket.on('end', () => this.#end())
@@ -88,15 +93,27 @@ export class ClientConnection {
 
   #data(chunk: Buffer): void {
     if (this.#mode === 'http') {
-      const whole = this.#rest === null ? chunk : Buffer.concat([this.#rest, chunk])
+      const rest = this.#rest
+      if (rest === null && this.#repeats(chunk)) return
       this.#rest = null
-      this.#read(whole)
+      this.#read(rest === null ? chunk : Buffer.concat([rest, chunk]))
     } else if (this.#mode === 'tunnel') {
       this.#exchange?.tunnelData(chunk)
     } else {
       this.#discardedBytes += chunk.length
       if (this.#discardedBytes > this.context.limits.lingerBytesMax) this.destroy()
     }
+  }
+
+  /** The whole request is in `chunk`, and is the same as the one before. */
+  #repeats(chunk: Buffer): boolean {
+    const request = this.#memo.find(chunk)
+    if (request === null) return false
+    if (this.#exchange || this.#parser.started || this.socket.writableNeedDrain) return false
+    const exchange = this.#open(request)
+    exchange?.requestEnd(noTrailers)
+    exchange?.flush()
+    return true
   }
 
   #read(chunk: Buffer): void {
@@ -111,6 +128,7 @@ export class ClientConnection {
           break
         }
       }
+      const from = at
       at = parser.feed(chunk, at)
       if (parser.error !== null) {
         this.#parseFailed()
@@ -118,7 +136,10 @@ export class ClientConnection {
       }
       // The time for a head counts from its first byte, not from its latest.
       if (fresh && !parser.head) this.setDeadline(this.context.timeouts.requestHeadMs)
-      if (parser.headFresh && parser.head) this.#begin(parser.head)
+      if (parser.headFresh && parser.head) {
+        const alone = fresh && parser.complete && from === 0 && at === chunk.length
+        this.#begin(parser.head, alone ? chunk : null)
+      }
       // Refused: what follows on this connection is not looked at any more.
       if (this.#mode !== 'http') return
       if (parser.body) this.#body(parser.body)
@@ -127,7 +148,8 @@ export class ClientConnection {
     this.#exchange?.flush()
   }
 
-  #begin(head: MessageHead): void {
+  /** `whole`: the bytes of the request, where one read brought them and nothing else. */
+  #begin(head: MessageHead, whole: Buffer | null): void {
     const { context } = this
     this.#request = null
     const checked = checkRequest(head, context.limits.targetBytesMax)
@@ -137,15 +159,23 @@ export class ClientConnection {
       this.answer(problemAnswer(status, detail))
       return
     }
-    this.#request = checked.request
+    if (whole) this.#memo.keep(whole, checked.request)
+    const exchange = this.#open(checked.request)
+    if (!this.#parser.complete) exchange?.holdBody()
+  }
+
+  /** Begins the exchange; null: it is over already. */
+  #open(request: CheckedRequest): Exchange | null {
+    const { context } = this
+    this.#request = request
     if (context.closing) {
       context.counters.refused.draining++
       this.answer(problemAnswer(503, 'This server is shutting down.', ['Retry-After', '1']), false)
-      return
+      return null
     }
-    this.#exchange = new Exchange(this, checked.request)
+    this.#exchange = new Exchange(this, request)
     this.#exchange.start()
-    if (this.#exchange && !this.#parser.complete) this.#exchange.holdBody()
+    return this.#exchange
   }
 
   #body(body: Buffer): void {
@@ -338,6 +368,7 @@ export class ClientConnection {
     exchange?.clientGone()
     this.#rest = null
     this.#parser.free()
+    this.#memo.forget()
     this.#onClosed(this)
   }
 }

@@ -2,6 +2,7 @@
 import type { DenialMemo } from './denial-memo.js'
 import type { ProxyLimits, ProxyOptions, ProxyPorts, ProxyTimeouts } from './options.js'
 import type { ProxyCounters } from './proxy-stats.js'
+import type { MemoBudget } from './request-memo.js'
 import type { StaleCache } from './stale-cache.js'
 import type { UpstreamPool } from './upstream-pool.js'
 
@@ -13,6 +14,7 @@ export interface ProxyContext {
   readonly pool: UpstreamPool
   readonly counters: ProxyCounters
   readonly denials: DenialMemo
+  readonly memoBudget: MemoBudget
   /** Responses that may stand in for a denial. */
   readonly stale: StaleCache
   /** The Host of requests that came without one. */

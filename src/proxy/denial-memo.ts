@@ -3,8 +3,8 @@
  * until the second changes: the text is made once for equal numbers. That is what keeps saying no
  * cheap.
  */
-import { retryAfterSeconds } from '../http/rate-limit-headers.js'
-import type { Decision } from '../limiter/decision.js'
+import { drawnRetryAfterSeconds } from '../http/rate-limit-headers.js'
+import type { Decision, DecisionReason } from '../limiter/decision.js'
 import type { OnExceededSpec } from '../limiter/rule.js'
 import { answerText, denial, type LocalAnswer } from './local-answer.js'
 import type { ProxyOptions, ProxyPorts } from './options.js'
@@ -46,10 +46,79 @@ class DenialTexts implements Denial {
   }
 }
 
+/**
+ * Everything that the text of a denial depends on, within one second of the wall clock. Numbers are
+ * compared before a text is made of them: the same client asks again and again.
+ */
+class DenialKey {
+  #rule: string | null = null
+  #reason: DecisionReason | null = null
+  #limit = 0
+  #windowMs = 0
+  #remaining = 0
+  #retrySeconds = 0
+  #fullAtSecond = 0
+  #fullSeconds = 0
+  #upperSecond = 0
+  #violated = ''
+
+  /** Takes over what `decision` says; false: it says the same as the one before. */
+  take(decision: Decision, wallMs: number, retrySeconds: number): boolean {
+    const { violated } = decision
+    const fullAtSecond = Math.ceil((wallMs + decision.resetAfterMs) / 1000)
+    const fullSeconds = Math.ceil(decision.resetAfterMs / 1000)
+    const upperSecond = Math.ceil(wallMs / 1000)
+    const names = violated.length > 1 ? violated.join() : (violated[0] ?? '')
+    if (
+      this.#rule === decision.rule &&
+      this.#reason === decision.reason &&
+      this.#limit === decision.limit &&
+      this.#windowMs === decision.windowMs &&
+      this.#remaining === decision.remaining &&
+      this.#retrySeconds === retrySeconds &&
+      this.#fullAtSecond === fullAtSecond &&
+      this.#fullSeconds === fullSeconds &&
+      this.#upperSecond === upperSecond &&
+      this.#violated === names
+    ) {
+      return false
+    }
+    this.#rule = decision.rule
+    this.#reason = decision.reason
+    this.#limit = decision.limit
+    this.#windowMs = decision.windowMs
+    this.#remaining = decision.remaining
+    this.#retrySeconds = retrySeconds
+    this.#fullAtSecond = fullAtSecond
+    this.#fullSeconds = fullSeconds
+    this.#upperSecond = upperSecond
+    this.#violated = names
+    return true
+  }
+
+  toString(): string {
+    return [
+      this.#rule,
+      this.#reason,
+      this.#limit,
+      this.#windowMs,
+      this.#remaining,
+      this.#retrySeconds,
+      this.#fullAtSecond,
+      this.#fullSeconds,
+      this.#upperSecond,
+      this.#violated,
+    ].join(' ')
+  }
+}
+
 export class DenialMemo {
   readonly #options: ProxyOptions
   readonly #ports: ProxyPorts
   readonly #denials = new Map<string, DenialTexts>()
+  readonly #key = new DenialKey()
+  /** The denial of that key. */
+  #last: DenialTexts | null = null
   #second = 0
 
   constructor(options: ProxyOptions, ports: ProxyPorts) {
@@ -60,33 +129,26 @@ export class DenialMemo {
   /** The answer to a request that a rule or a list denied. */
   get(decision: Decision): Denial {
     const { engine, random } = this.#ports
-    const wallMs = engine.wallMs()
+    const wallMs = engine.decidedWallMs
     const second = Math.floor(wallMs / 1000)
     const onExceeded = decision.rule === null ? undefined : engine.rule(decision.rule)?.onExceeded
     if (second !== this.#second || this.#denials.size >= textsMax) {
       this.#second = second
       this.#denials.clear()
+      this.#last = null
     }
     // One draw for this answer: the key and the text must agree on the jitter.
-    const drawn = random()
-    const draw = (): number => drawn
-    const key = keyOf(decision, wallMs, retryAfterSeconds(decision.retryAfterMs, draw))
-    let known = this.#denials.get(key)
-    if (known === undefined || known.onExceeded !== onExceeded) {
-      const answer = denial(decision, onExceeded, this.#options, wallMs, draw)
+    const chance = random()
+    const retrySeconds = drawnRetryAfterSeconds(decision.retryAfterMs, chance)
+    const changed = this.#key.take(decision, wallMs, retrySeconds)
+    let known = this.#last
+    if (changed || known === null) known = this.#denials.get(this.#key.toString()) ?? null
+    if (known === null || known.onExceeded !== onExceeded) {
+      const answer = denial(decision, onExceeded, this.#options, wallMs, () => chance)
       known = new DenialTexts(answer, onExceeded, wallMs)
-      this.#denials.set(key, known)
+      this.#denials.set(this.#key.toString(), known)
     }
+    this.#last = known
     return known
   }
-}
-
-/** Everything that the text of a denial depends on, within one second of the wall clock. */
-function keyOf(decision: Decision, wallMs: number, retrySeconds: number): string {
-  const { rule, reason, limit, windowMs, remaining, resetAfterMs, violated } = decision
-  const fullAt = Math.ceil((wallMs + resetAfterMs) / 1000)
-  const full = Math.ceil(resetAfterMs / 1000)
-  const upper = Math.ceil(wallMs / 1000)
-  const numbers = `${limit} ${windowMs} ${remaining} ${retrySeconds} ${fullAt} ${full} ${upper}`
-  return `${rule} ${reason} ${numbers} ${violated.length > 1 ? violated.join() : violated[0]}`
 }

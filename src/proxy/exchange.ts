@@ -19,14 +19,12 @@ import {
   clientResponseHead,
   interimHead,
   lastChunk,
-  noLimits,
-  type RateLimitFields,
   type ResponseFraming,
   switchingHead,
   upstreamRequestHead,
 } from './heads.js'
 import type { MessageHead } from './llhttp.js'
-import { type LocalAnswer, limitFields, problemAnswer } from './local-answer.js'
+import { type LocalAnswer, limitLines, problemAnswer } from './local-answer.js'
 import { chunkStart } from './outbox.js'
 import type { UpstreamError } from './proxy-stats.js'
 import type { CheckedRequest } from './request-check.js'
@@ -51,7 +49,8 @@ export class Exchange implements UpstreamUser {
   #heldTrailers: readonly string[] = []
   #delay: NodeJS.Timeout | null = null
   #settlement: Settlement | null = null
-  #limits: RateLimitFields = noLimits
+  /** The rate-limit fields of an admitted request, as lines. */
+  #limits = ''
   #admitted = false
   #response: CheckedResponse | null = null
   #framing: ResponseFraming = 'none'
@@ -110,7 +109,7 @@ export class Exchange implements UpstreamUser {
       return
     }
     if (decision.rule !== null || decision.reason === 'degraded') {
-      this.#limits = limitFields(decision, options, ports.engine.wallMs())
+      this.#limits = limitLines(decision, options, ports.engine.decidedWallMs)
     }
     this.#admitted = true
     this.#client.context.counters.inflight++
@@ -129,7 +128,7 @@ export class Exchange implements UpstreamUser {
       this.#client.answerText(denied.status, denied)
       return
     }
-    const limits = limitFields(decision, options, ports.engine.wallMs())
+    const limits = limitLines(decision, options, ports.engine.decidedWallMs)
     this.#over(200, false)
     this.#client.context.counters.stale++
     this.#client.answerText(200, { text: connection => staleText(kept, connection, limits) })

@@ -23,8 +23,7 @@ import {
   plainAnswer,
 } from './h2-heads.js'
 import type { H2Sessions, H2Slot } from './h2-sessions.js'
-import { noLimits, type RateLimitFields } from './heads.js'
-import { denial, type LocalAnswer, limitFields, problemAnswer } from './local-answer.js'
+import { denial, type LocalAnswer, limitLines, problemAnswer } from './local-answer.js'
 import type { Claims, ProxyLimits, ProxyOptions, ProxyPorts, ProxyTimeouts } from './options.js'
 import type { ProxyCounters, UpstreamError } from './proxy-stats.js'
 import { failureAnswer } from './upstream-failure.js'
@@ -59,7 +58,8 @@ export class H2Exchange {
   readonly #cancel = new AbortController()
   #delay: NodeJS.Timeout | null = null
   #settlement: Settlement | null = null
-  #limits: RateLimitFields = noLimits
+  /** The rate-limit fields of an admitted request, as lines. */
+  #limits = ''
   #admitted = false
   #over = false
   /** The response was ended in order. */
@@ -142,7 +142,7 @@ export class H2Exchange {
       return
     }
     if (decision.rule !== null || decision.reason === 'degraded') {
-      this.#limits = limitFields(decision, options, ports.engine.wallMs())
+      this.#limits = limitLines(decision, options, ports.engine.wallMs())
     }
     this.#admitted = true
     counters.inflight++

@@ -3,9 +3,8 @@
  * upstream. gRPC's own answers stand here too (its HTTP/2 mapping: Trailers-Only). Pure.
  */
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2'
-import { mergeRateLimitHeaders } from '../http/rate-limit-headers.js'
+import { headerPairs, mergeRateLimitHeaders } from '../http/rate-limit-headers.js'
 import { field, headerName } from './header-names.js'
-import type { RateLimitFields } from './heads.js'
 import type { LocalAnswer } from './local-answer.js'
 
 /** A field as one text. */
@@ -76,21 +75,21 @@ export function h2RequestHeaders(
   return out
 }
 
-/** The response for the client: the upstream's, with the rate-limit fields in it. */
+/** The response for the client: the upstream's, with the rate-limit fields (lines) in it. */
 export function h2ResponseHeaders(
   headers: IncomingHttpHeaders,
-  limits: RateLimitFields,
+  limits: string,
 ): OutgoingHttpHeaders {
   const out: OutgoingHttpHeaders = Object.create(null)
   const theirs: string[] = []
   for (const name of Object.keys(headers)) {
     const value = headers[name]
     if (value === undefined) continue
-    const limit = limits.pairs.length > 0 && /^(?:x-)?ratelimit(?:-|$)/.test(name)
+    const limit = limits !== '' && /^(?:x-)?ratelimit(?:-|$)/.test(name)
     if (limit) theirs.push(name, String(value))
     else out[name] = value
   }
-  addPairs(out, mergeRateLimitHeaders(theirs, limits.pairs))
+  addPairs(out, mergeRateLimitHeaders(theirs, headerPairs(limits)))
   return out
 }
 

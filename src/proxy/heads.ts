@@ -2,7 +2,7 @@
  * The heads that the proxy writes: the request for the upstream and the response for the client.
  * Framing fields are always its own, never copied; fields of one hop stay behind. Pure.
  */
-import { mergeRateLimitHeaders } from '../http/rate-limit-headers.js'
+import { headerPairs, mergeRateLimitHeaders } from '../http/rate-limit-headers.js'
 import {
   field,
   type HeaderName,
@@ -133,16 +133,9 @@ export interface ResponseHeadOptions {
   readonly framing: ResponseFraming
   /** `close` ends the connection after this response; `keep` says so to an HTTP/1.0 client. */
   readonly connection: 'close' | 'keep' | 'silent'
-  /** The rate-limit fields of this decision, a flat list and the same as lines. */
-  readonly limits: RateLimitFields
+  /** The rate-limit fields of this decision, as lines; '' when there are none. */
+  readonly limits: string
 }
-
-export interface RateLimitFields {
-  readonly pairs: readonly string[]
-  readonly lines: string
-}
-
-export const noLimits: RateLimitFields = { pairs: [], lines: '' }
 
 /** Status line and fields of a final response for the client, blank line included. */
 export function clientResponseHead(
@@ -152,8 +145,8 @@ export function clientResponseHead(
   const { head, hopFields } = response
   const { framing, limits } = options
   let text = `HTTP/1.1 ${head.status} ${head.text}\r\n`
-  const merge = response.limitsItself && limits.pairs.length > 0
-  const headers = merge ? mergeRateLimitHeaders(head.headers, limits.pairs) : head.headers
+  const merge = response.limitsItself && limits !== ''
+  const headers = merge ? mergeRateLimitHeaders(head.headers, headerPairs(limits)) : head.headers
   const names = merge ? memo.namesOf(headers) : response.names
   for (let index = 0; index < headers.length; index += 2) {
     const known = names[index >> 1] as HeaderName
@@ -161,7 +154,7 @@ export function clientResponseHead(
     if (hopFields?.includes(known.lower)) continue
     text += `${known.spelling}: ${headers[index + 1]}\r\n`
   }
-  if (!merge) text += limits.lines
+  if (!merge) text += limits
   if (framing === 'chunked') text += 'Transfer-Encoding: chunked\r\n'
   else if (response.length !== null && framing !== 'close') {
     text += `Content-Length: ${response.length}\r\n`
@@ -200,8 +193,8 @@ export function interimHead(head: MessageHead): string {
   return `${text}\r\n`
 }
 
-/** The 101 response that opens a tunnel, with the rate-limit fields. */
-export function switchingHead(head: MessageHead, limits: RateLimitFields): string {
+/** The 101 response that opens a tunnel, with the rate-limit fields as lines. */
+export function switchingHead(head: MessageHead, limits: string): string {
   let text = `HTTP/1.1 101 ${head.text}\r\n`
   let upgrade = ''
   for (let index = 0; index < head.headers.length; index += 2) {
@@ -210,7 +203,7 @@ export function switchingHead(head: MessageHead, limits: RateLimitFields): strin
     if (kind === field.upgrade) upgrade = head.headers[index + 1] as string
     if (passesBack(kind, 'none')) text += `${name}: ${head.headers[index + 1]}\r\n`
   }
-  return `${text}${limits.lines}Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n\r\n`
+  return `${text}${limits}Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n\r\n`
 }
 
 /** The last chunk with its trailer fields; fields that must not trail stay behind. */

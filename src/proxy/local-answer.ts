@@ -1,11 +1,10 @@
 /** Responses that the proxy gives itself: refusals, denials and its own troubles. Texts only. */
 import { STATUS_CODES } from 'node:http'
 import { denialAnswer, problemBody, problemType } from '../http/problem.js'
-import { appendRateLimitHeaders } from '../http/rate-limit-headers.js'
+import { appendRateLimitHeaders, rateLimitLines } from '../http/rate-limit-headers.js'
 import type { Decision } from '../limiter/decision.js'
 import type { OnExceededSpec } from '../limiter/rule.js'
 import type { Random } from '../ports.js'
-import type { RateLimitFields } from './heads.js'
 import type { ProxyOptions } from './options.js'
 
 export interface LocalAnswer {
@@ -42,15 +41,9 @@ export function denial(
   return { status: answer.status, headers, body: answer.body }
 }
 
-/** The rate-limit fields of an admitted request. */
-export function limitFields(
-  decision: Decision,
-  options: ProxyOptions,
-  wallMs: number,
-): RateLimitFields {
-  const pairs: string[] = []
-  appendRateLimitHeaders(pairs, decision, options.headers, wallMs, 0)
-  return { pairs, lines: linesOf(pairs) }
+/** The rate-limit fields of an admitted request, as lines. */
+export function limitLines(decision: Decision, options: ProxyOptions, wallMs: number): string {
+  return rateLimitLines(decision, options.headers, wallMs, 0)
 }
 
 function linesOf(pairs: readonly string[]): string {

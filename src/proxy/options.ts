@@ -98,6 +98,8 @@ export interface ProxyEngine {
   rules(): RuleSet
   needs(): { readonly path: boolean; readonly jwt: boolean }
   wallMs(): number
+  /** Wall time of the latest decision. */
+  readonly decidedWallMs: number
 }
 
 export type Claims = Readonly<Record<string, unknown>>

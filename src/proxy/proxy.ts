@@ -12,6 +12,7 @@ import { H2Front } from './h2-front.js'
 import { H2Sessions } from './h2-sessions.js'
 import { defaultLimits, defaultTimeouts, type ProxyOptions, type ProxyPorts } from './options.js'
 import { ProxyCounters, type ProxyStats } from './proxy-stats.js'
+import { MemoBudget } from './request-memo.js'
 import { defaultStaleLimits, StaleCache } from './stale-cache.js'
 import { UpstreamPool } from './upstream-pool.js'
 
@@ -44,6 +45,7 @@ export class ReverseProxy {
       }),
       counters: new ProxyCounters(),
       denials: new DenialMemo(options, ports),
+      memoBudget: new MemoBudget(),
       stale: new StaleCache({ ...defaultStaleLimits, ...options.stale }, ports.monotonicMs),
       upstreamHost: upstream.kind === 'unix' ? 'localhost' : hostOf(upstream.host, upstream.port),
       draining: false,

@@ -1,12 +1,12 @@
 /** A kept response as the text that stands in for a denial. */
-import { type CheckedResponse, clientResponseHead, type RateLimitFields } from './heads.js'
+import { type CheckedResponse, clientResponseHead } from './heads.js'
 import type { StaleResponse } from './stale-cache.js'
 
 /** The upstream's response with its age, marked as stale, with the fields of the denial. */
 export function staleText(
   { response, body, ageSeconds }: StaleResponse,
   connection: 'close' | 'keep' | 'silent',
-  limits: RateLimitFields,
+  limits: string,
 ): string {
   const { head, names } = response
   const headers: string[] = []
@@ -21,8 +21,7 @@ export function staleText(
     names: names.filter(name => name.lower !== 'age'),
     length: String(body.length),
   }
-  const lines = `Age: ${ageSeconds}\r\nX-RateLimit-Degraded: stale\r\n`
-  const withAge = { pairs: limits.pairs, lines: limits.lines + lines }
+  const withAge = `${limits}Age: ${ageSeconds}\r\nX-RateLimit-Degraded: stale\r\n`
   const text = clientResponseHead(
     { ...kept, limitsItself: false },
     { framing: 'length', connection, limits: withAge },

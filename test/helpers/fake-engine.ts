@@ -73,6 +73,10 @@ export class FakeEngine implements ProxyEngine {
     return this.looksAt
   }
 
+  get decidedWallMs(): number {
+    return this.wallMs()
+  }
+
   wallMs(): number {
     return Date.now()
   }
