@@ -2,26 +2,12 @@
  * What each rule says to one request, before anything is charged. One object serves all decisions;
  * the numbers are columns so that a decision allocates nothing.
  */
-import type { DecisionReason, RuleVerdict } from './decision.js'
+import type { DecisionReason } from './decision.js'
 import { type FairShare, unitEpsilon } from './fair-share.js'
 import type { KeySketch } from './key-sketch.js'
+import type { ReusedDecision } from './reused-decision.js'
 import type { LimitPlan, RulePlan } from './rule-plan.js'
 import type { UsageStore } from './usage-store.js'
-
-/** The parts of a verdict, reused. */
-export type Numbers = { -readonly [K in keyof Omit<RuleVerdict, 'rule'>]: RuleVerdict[K] }
-
-export function createNumbers(): Numbers {
-  return {
-    allowed: true,
-    limit: 0,
-    windowMs: 0,
-    remaining: 0,
-    resetAfterMs: 0,
-    retryAfterMs: 0,
-    delayMs: 0,
-  }
-}
 
 /** Longest time a verdict names, milliseconds: a cost above the limit never passes. */
 const waitMsMax = 366 * 86_400_000
@@ -180,7 +166,7 @@ export class Evaluation {
   }
 
   /** The verdict of a rule as it stands now: after charging, when it was charged. */
-  read(place: number, into: Numbers, monotonicMs: number, wallMs: number): void {
+  read(place: number, into: ReusedDecision, monotonicMs: number, wallMs: number): void {
     const limit = this.limits[place] as LimitPlan
     const slot = this.slot[place] as number
     into.allowed = this.admitted[place] === 1
@@ -215,7 +201,7 @@ export class Evaluation {
     into.retryAfterMs = Math.min(waitMsMax, Math.ceil(Math.max(byLevel, byShare, 1)))
   }
 
-  #readUnplaced(place: number, into: Numbers, monotonicMs: number): void {
+  #readUnplaced(place: number, into: ReusedDecision, monotonicMs: number): void {
     const plan = this.plans[place] as RulePlan
     const limit = this.limits[place] as LimitPlan
     const key = this.keys[place] as string

@@ -13,13 +13,14 @@ import {
   resultDenied,
   resultShadowDenied,
 } from './decision-counts.js'
-import { createNumbers, Evaluation, type Numbers } from './evaluation.js'
+import { Evaluation } from './evaluation.js'
 import { type DecisionExplanation, explainDecision } from './explain.js'
 import { FairShare } from './fair-share.js'
 import { KeySketch } from './key-sketch.js'
 import { type CounterView, KeyViews } from './key-views.js'
 import { createMatchResult, type MatchResult } from './match-result.js'
 import type { RequestFacts } from './request-facts.js'
+import { nobody, ReusedDecision } from './reused-decision.js'
 import type { LimitSpec, RuleSet } from './rule.js'
 import { RuleMatcher } from './rule-matcher.js'
 import { RulePlan } from './rule-plan.js'
@@ -28,11 +29,6 @@ import type { UsageStore } from './usage-store.js'
 
 export interface LimiterOptions {
   readonly store: UsageStore
-}
-
-/** The decision object that is reused; what `Decision` shows, writable. */
-type Reused = { -readonly [K in keyof Omit<Decision, 'keyHash'>]: Decision[K] } & {
-  readonly keyHash: string | null
 }
 
 const noRules: RuleSet = { allow: [], deny: [], rules: [], hash: 0 }
@@ -48,10 +44,9 @@ export class Limiter {
   #plans: RulePlan[] = []
   #evaluation: Evaluation
   #counts = new Map<RuleName, DecisionCounts>()
-  readonly #numbers: Numbers = createNumbers()
-  readonly #decision: Reused
-  /** Counter of the rule that the decision reports; -1: none, or tracked approximately. */
-  #reportedSlot = -1
+  readonly #decision: ReusedDecision
+  /** What a second and further matching rule says. */
+  readonly #further: ReusedDecision
   /** Decisions about keys that the table had no place for. */
   degradedDecisions = 0
 
@@ -61,19 +56,8 @@ export class Limiter {
     this.#sketch = new KeySketch(options.store.seed)
     this.#views = new KeyViews(options.store, this.#share)
     this.#evaluation = this.#newEvaluation(1)
-    // The text is made when somebody asks for it: most decisions are never logged.
-    const keyHash = () => (this.#reportedSlot < 0 ? null : this.store.idText(this.#reportedSlot))
-    this.#decision = {
-      get keyHash(): string | null {
-        return keyHash()
-      },
-      ...createNumbers(),
-      reason: 'allowed',
-      rule: null,
-      violated: nobody,
-      shadowViolated: nobody,
-      settlement: null,
-    }
+    this.#decision = new ReusedDecision(options.store)
+    this.#further = new ReusedDecision(options.store)
   }
 
   #newEvaluation(rulesMax: number): Evaluation {
@@ -214,7 +198,7 @@ export class Limiter {
   #report(passes: boolean, monotonicMs: number, wallMs: number): void {
     const evaluation = this.#evaluation
     const decision = this.#decision
-    const numbers = this.#numbers
+    const further = this.#further
     let chosen = -1
     let delayMs = 0
     for (let place = 0; place < evaluation.count; place++) {
@@ -227,55 +211,34 @@ export class Limiter {
         delayMs = decision.delayMs
         continue
       }
-      evaluation.read(place, numbers, monotonicMs, wallMs)
-      delayMs = Math.max(delayMs, numbers.delayMs)
+      evaluation.read(place, further, monotonicMs, wallMs)
+      delayMs = Math.max(delayMs, further.delayMs)
       const isTighter = passes
-        ? numbers.remaining < decision.remaining
-        : numbers.retryAfterMs > decision.retryAfterMs
+        ? further.remaining < decision.remaining
+        : further.retryAfterMs > decision.retryAfterMs
       if (!isTighter) continue
       chosen = place
-      this.#copy(numbers)
+      decision.copyNumbers(further)
     }
     decision.allowed = passes
     decision.delayMs = passes ? delayMs : 0
     if (chosen < 0) {
       // Only shadow rules matched: they report themselves and restrict nothing.
-      this.#copyPlain()
+      decision.reportNone()
       decision.reason = 'allowed'
       return
     }
     const plan = evaluation.plans[chosen] as RulePlan
-    this.#reportedSlot = evaluation.missing[chosen] === 1 ? -1 : (evaluation.slot[chosen] as number)
-    decision.rule = plan.spec.name
+    decision.report(plan.spec.name, evaluation.slot[chosen] as number)
     decision.reason = passes ? 'allowed' : evaluation.reason(chosen)
     if (passes) decision.retryAfterMs = 0
-  }
-
-  #copy(numbers: Numbers): void {
-    const decision = this.#decision
-    decision.limit = numbers.limit
-    decision.windowMs = numbers.windowMs
-    decision.remaining = numbers.remaining
-    decision.resetAfterMs = numbers.resetAfterMs
-    decision.retryAfterMs = numbers.retryAfterMs
-  }
-
-  #copyPlain(): void {
-    const decision = this.#decision
-    this.#reportedSlot = -1
-    decision.rule = null
-    decision.limit = 0
-    decision.windowMs = 0
-    decision.remaining = 0
-    decision.resetAfterMs = 0
-    decision.retryAfterMs = 0
   }
 
   #plain(reason: DecisionReason, allowed: boolean): Decision {
     const decision = this.#decision
     decision.violated = nobody
     decision.shadowViolated = nobody
-    this.#copyPlain()
+    decision.reportNone()
     decision.allowed = allowed
     decision.reason = reason
     decision.delayMs = 0
@@ -399,8 +362,6 @@ export class Limiter {
     return this.#plans.map(plan => 1 + this.store.overshootRatio(plan.identity, monotonicMs))
   }
 }
-
-const nobody: readonly RuleName[] = []
 
 /** A list with one more rule; the usual list of one is the rule's own, so that it costs nothing. */
 function withName(list: readonly RuleName[], plan: RulePlan): readonly RuleName[] {
