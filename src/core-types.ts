@@ -88,6 +88,10 @@ export interface CoreStats {
   readonly debtForgiven: number
   /** Times the key table was full and a key was tracked approximately. */
   readonly tableFull: number
+  /** Entries of other pods in the pool, dropped to make room, and left out for want of it. */
+  readonly entriesHeld: number
+  readonly entriesEvicted: number
+  readonly entriesRefused: number
   /** Decisions made by `failureMode` because the limiter failed. */
   readonly degradedDecisions: number
   /** Entries of counters sent and received in user messages and snapshots. */

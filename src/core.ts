@@ -369,9 +369,12 @@ export class Core {
     for (const view of this.members()) if (!view.self) peers[view.state] += 1
     return {
       rules: this.#ruleStats(monotonicMs),
-      keyEvictions: this.#table.evictions,
+      keyEvictions: this.#table.eviction.counters,
       debtForgiven: this.#table.levels.debtForgiven,
       tableFull: this.#table.tableFull,
+      entriesHeld: this.#table.entries.used,
+      entriesEvicted: this.#table.eviction.entries,
+      entriesRefused: this.#replicator.entriesRefused,
       degradedDecisions: this.#limiter.degradedDecisions,
       entriesOut: this.#replicator.entriesOut,
       entriesIn: this.#replicator.entriesIn,

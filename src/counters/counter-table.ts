@@ -10,6 +10,7 @@ import type { CounterShape, OriginId } from '../vocabulary.js'
 import { CounterIds, counterIdText, longKeyDigest, parseCounterId } from './counter-id.js'
 import { type CounterPart, counterParts } from './counter-parts.js'
 import { Demand } from './demand.js'
+import { Eviction } from './eviction.js'
 import { bucketFamily, familyCode, gaugeFamily, logFamily } from './family.js'
 import { KeyIndex, TextHash } from './key-index.js'
 import { levelResetMs, levelWaitMs } from './level-forecast.js'
@@ -23,6 +24,13 @@ import { SlicePool } from './slice-pool.js'
 import { SlotColumns } from './slot-columns.js'
 import { divideUsage, type FleetView, splitFraction, wholeFleet } from './split.js'
 
+/**
+ * Others' entries kept at most: so many for each key, as most keys are touched by few pods, but a
+ * small table too may have a thousand that every pod touches. Untouched memory is not resident.
+ */
+const entriesPerKey = 8
+const entriesMin = 65_536
+
 export interface CounterTableOptions {
   /** Counters tracked exactly, 1..16777216. */
   readonly keysMax: number
@@ -35,8 +43,6 @@ export interface CounterTableOptions {
 
 /** Longest key text that is kept as it is, characters: a header may not fill the memory. */
 const keyLengthMax = 256
-/** A full table looks at this many slots for one that may go before it gives up. */
-const evictionLooksMax = 64
 
 export class CounterTable {
   readonly slots: SlotColumns
@@ -48,8 +54,7 @@ export class CounterTable {
   readonly demand: Demand
   readonly queue: SendQueue
   readonly overshoot = new Overshoot()
-  /** Counters that gave their place to new ones. */
-  evictions = 0
+  readonly eviction: Eviction
   /** Times no place could be found for a counter. */
   tableFull = 0
   #fleet: FleetView = wholeFleet
@@ -61,16 +66,16 @@ export class CounterTable {
   readonly #byId: KeyIndex
   readonly #identities = new Map<string, number>()
   readonly #identityTexts: string[] = []
-  #hand = 0
 
   constructor(options: CounterTableOptions) {
     const { keysMax } = options
     this.slots = new SlotColumns(keysMax)
-    this.entries = new OriginEntries(Math.max(1024, keysMax * 3))
+    this.entries = new OriginEntries(Math.max(entriesMin, keysMax * entriesPerKey))
     this.slices = new SlicePool(Math.max(4096, keysMax * 2))
     this.levels = new Levels(this)
     this.demand = new Demand(this)
     this.queue = new SendQueue(this)
+    this.eviction = new Eviction(this)
     this.#ids = new CounterIds(options.secret, options.label)
     this.#hash = new TextHash(options.seed)
     this.seed = new DataView(options.seed.buffer, options.seed.byteOffset).getUint32(4)
@@ -273,7 +278,7 @@ export class CounterTable {
   #make(hi: number, lo: number, shape: number, monotonicMs: number, wallMs: number): number {
     let slot = this.slots.take(monotonicMs)
     if (slot < 0) {
-      if (this.#evictOne(monotonicMs, wallMs)) slot = this.slots.take(monotonicMs)
+      if (this.eviction.freeSlot(monotonicMs, wallMs)) slot = this.slots.take(monotonicMs)
       if (slot < 0) {
         this.tableFull++
         return -1
@@ -384,32 +389,6 @@ export class CounterTable {
     return this.overshoot.of(identity, monotonicMs)
   }
 
-  /** Forgets one counter that is back to untouched, if a few looks find one. */
-  #evictOne(monotonicMs: number, wallMs: number): boolean {
-    for (let look = 0; look < evictionLooksMax; look++) {
-      const slot = this.#hand
-      this.#hand = (this.#hand + 1) % this.slots.slotsMax
-      if (!this.slots.isTaken(slot) || !this.#mayGo(slot, monotonicMs, wallMs)) continue
-      this.evictions++
-      this.forget(slot)
-      return true
-    }
-    return false
-  }
-
-  /** Nothing used, nothing in flight, nothing to tell: forgetting it hands nothing out. */
-  #mayGo(slot: number, monotonicMs: number, wallMs: number): boolean {
-    const slots = this.slots
-    if ((slots.reserved[slot] as number) > 0 || slots.queue[slot] !== 0) return false
-    if ((slots.repeats[slot] as number) > 0) return false
-    if (this.levels.published(slot, monotonicMs, wallMs) > 0) return false
-    if (slots.family[slot] !== bucketFamily && slots.family[slot] !== gaugeFamily) {
-      return (slots.previous[slot] as number) + (slots.othersPrevious[slot] as number) <= 0
-    }
-    // A gauge's own totals stay while peers could still count it in flight.
-    return monotonicMs - (slots.sentAt[slot] as number) > 1000
-  }
-
   /** After news: how far beyond the limit the fleet has gone, as a part of the limit. */
   noteOvershoot(slot: number, monotonicMs: number): void {
     const { slots } = this
@@ -425,15 +404,10 @@ export class CounterTable {
   }
 
   forget(slot: number): void {
-    const { slots, entries, slices } = this
+    const { slots, slices } = this
     if ((slots.identity[slot] as number) >= 0) this.#byText.remove(slot)
     this.#byId.remove(slot)
-    let entry = slots.firstEntry[slot] as number
-    while (entry >= 0) {
-      const next = entries.next[entry] as number
-      this.#releaseEntry(entry)
-      entry = next
-    }
+    this.#releaseEntries(slot)
     if (slots.family[slot] === logFamily) {
       slices.dropUntil(slots.ownLog[slot] as number, Number.POSITIVE_INFINITY)
       slices.dropUntil(slots.othersLog[slot] as number, Number.POSITIVE_INFINITY)
@@ -441,11 +415,25 @@ export class CounterTable {
     slots.release(slot)
   }
 
-  #releaseEntry(entry: number): void {
-    const origin = this.entries.origin[entry] as number
-    this.origins.entries[origin] = (this.origins.entries[origin] as number) - 1
-    this.slices.dropUntil(this.entries.log[entry] as number, Number.POSITIVE_INFINITY)
-    this.entries.release(entry)
+  /** Forgets what others said of a counter; nothing of it may be in use. */
+  forgetOthers(slot: number, monotonicMs: number): void {
+    this.#releaseEntries(slot)
+    this.slots.firstEntry[slot] = -1
+    this.levels.sumOthers(slot)
+    this.demand.sumOthers(slot, monotonicMs)
+  }
+
+  #releaseEntries(slot: number): void {
+    const { slots, entries, origins, slices } = this
+    let entry = slots.firstEntry[slot] as number
+    while (entry >= 0) {
+      const next = entries.next[entry] as number
+      const origin = entries.origin[entry] as number
+      origins.entries[origin] = (origins.entries[origin] as number) - 1
+      slices.dropUntil(entries.log[entry] as number, Number.POSITIVE_INFINITY)
+      entries.release(entry)
+      entry = next
+    }
   }
 
   /** A departed origin's demand is gone at once, what it had in flight is free; its usage stays. */

@@ -20,7 +20,7 @@ export class EntryMerger {
   readonly #table: CounterTable
   /** Entries that claimed more than is plausible; the excess was not charged. */
   implausible = 0
-  /** Entries for which there was no room. */
+  /** Entries for which there was no room: what they tell is not counted here. */
   refused = 0
   /** How late the last merged entry was: since the middle of what it tells, milliseconds. */
   lastAgeMs = 0
@@ -45,14 +45,8 @@ export class EntryMerger {
     const { slots, entries } = this.#table
     let entry = entries.find(slots.firstEntry[slot] as number, origin)
     if (entry < 0) {
-      entry = entries.take(origin, slots.firstEntry[slot] as number)
-      if (entry < 0) {
-        this.refused++
-        return -1
-      }
-      slots.firstEntry[slot] = entry
-      const counts = this.#table.origins.entries
-      counts[origin] = (counts[origin] as number) + 1
+      entry = this.#newEntry(slot, origin, monotonicMs, wallMs)
+      if (entry < 0) return -1
     }
     if (wire.epoch < (entries.epoch[entry] as number)) return -1
     const publishedAt = monotonicMs - wire.holdMs - transitMs
@@ -80,6 +74,18 @@ export class EntryMerger {
       entries.publishedAt[entry] = publishedAt
     }
     return refreshed ? entry : -1
+  }
+
+  #newEntry(slot: number, origin: number, monotonicMs: number, wallMs: number): number {
+    const { slots, entries, eviction, origins } = this.#table
+    if (entries.isFull && !eviction.freeEntries(monotonicMs, wallMs)) {
+      this.refused++
+      return -1
+    }
+    const entry = entries.take(origin, slots.firstEntry[slot] as number)
+    slots.firstEntry[slot] = entry
+    origins.entries[origin] = (origins.entries[origin] as number) + 1
+    return entry
   }
 
   #mergeBucket(

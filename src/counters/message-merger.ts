@@ -73,6 +73,11 @@ export class MessageMerger implements MessageVisitor {
     return this.#merger.implausible
   }
 
+  /** Entries for which there was no room. */
+  get refused(): number {
+    return this.#merger.refused
+  }
+
   observeTransitMs(transitMs: number): void {
     if (transitMs >= 0 && transitMs < lagMsMax) this.#transitMs += (transitMs - this.#transitMs) / 8
   }

@@ -1,5 +1,5 @@
 /**
- * What other origins said of a counter: one pooled record per (origin, counter), 62 bytes, in a
+ * What other origins said of a counter: one pooled record per (origin, counter), 67 bytes, in a
  * list per slot. Merging is a join: a higher epoch wins whole, within one epoch (and one window)
  * every total is the greater of both. Commutative, associative, idempotent, monotone;
  * property-tested.
@@ -53,12 +53,19 @@ export class OriginEntries {
     return this.#used
   }
 
-  /** A clean entry in front of a list whose head was `next`; -1 when the pool is empty. */
+  get isFull(): boolean {
+    return this.#used === this.entriesMax
+  }
+
+  /**
+   * A clean entry in front of a list whose head was `next`; the pool must not be full. Places that
+   * were used before come first, so that memory never used stays so.
+   */
   take(origin: number, next: number): number {
+    assert(!this.isFull, 'an entry is taken only where there is one')
     let entry = this.#free
     if (entry >= 0) this.#free = this.next[entry] as number
-    else if (this.#fresh < this.entriesMax) entry = this.#fresh++
-    else return -1
+    else entry = this.#fresh++
     this.#used++
     this.next[entry] = next
     this.origin[entry] = origin

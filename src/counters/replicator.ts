@@ -45,6 +45,8 @@ interface Outgoing {
   readonly handedOn: NewsBatch
   /** Own news goes straight to every peer. */
   readonly direct: boolean
+  /** Own counters that may still be added. */
+  left: number
   readonly monotonicMs: number
   readonly wallMs: number
 }
@@ -62,6 +64,8 @@ const slowMs = 1000
 /** A quiet counter is told again so often, at this distance. */
 const repeatsMax = 3
 const repeatGapMs = 100
+/** So many of these are few. */
+const repeatsWithNewsMax = 32
 /** Balances of scarce buckets are compared with a random peer about this often. */
 const compareMs = 1000
 /** Buckets compared in one go, and slots looked at for them. */
@@ -137,6 +141,11 @@ export class Replicator {
 
   get entriesIn(): number {
     return this.#merger.entriesIn
+  }
+
+  /** Entries of others that were left out: no room for them, or for the origin's number. */
+  get entriesRefused(): number {
+    return this.#merger.refused + this.#table.origins.refused
   }
 
   /** Tells how long a packet takes one way; half a probe's round trip. */
@@ -235,10 +244,10 @@ export class Replicator {
 
   /** When `advance` has something to do; monotonic, Infinity for never. */
   nextDeadlineMs(): number {
-    const inbox = this.#inbox.nextDeadlineMs()
-    if (this.#ring.pods < 2) return inbox
-    const sender = this.#sender.nextDeadlineMs()
-    return Math.min(inbox, sender, this.#batchDueAtMs(), this.#compareAtMs)
+    // Alone too: whoever comes next asks for the state at once.
+    const state = Math.min(this.#inbox.nextDeadlineMs(), this.#sender.nextDeadlineMs())
+    if (this.#ring.pods < 2) return state
+    return Math.min(state, this.#batchDueAtMs(), this.#compareAtMs)
   }
 
   #batchDueAtMs(): number {
@@ -250,7 +259,13 @@ export class Replicator {
     const soon = Math.max(ready + batchGapMs, queue.sinceMs(soonList) + soonMs)
     const slow = Math.max(ready + batchGapMs, queue.sinceMs(slowList) + slowMs)
     const repeat = Math.max(ready + batchGapMs, queue.sinceMs(repeatList) + repeatGapMs)
-    return Math.min(urgent, relay, soon, slow, repeat)
+    return Math.min(urgent, relay, soon, slow, Math.max(repeat, this.#repeatableAtMs()))
+  }
+
+  /** A few repetitions go with any batch, many take what first news leaves of the budget. */
+  #repeatableAtMs(): number {
+    const isFew = this.#table.queue.count(repeatList) <= repeatsWithNewsMax
+    return isFew ? Number.NEGATIVE_INFINITY : this.#budget.idleAtMs
   }
 
   /** Sends what is due. */
@@ -258,7 +273,7 @@ export class Replicator {
     this.#mergeWaiting(monotonicMs, wallMs)
     // The shell may have given up waiting for a state since.
     this.#view(monotonicMs)
-    if (this.#ring.pods > 1) this.#sender.advance(monotonicMs, wallMs)
+    this.#sender.advance(monotonicMs, wallMs)
     if (monotonicMs >= this.#batchDueAtMs()) this.#batch(false, monotonicMs, wallMs, send)
     if (monotonicMs >= this.#compareAtMs) this.#compareBalances(monotonicMs, wallMs, send)
   }
@@ -303,16 +318,21 @@ export class Replicator {
 
   #batch(everything: boolean, monotonicMs: number, wallMs: number, send: SendCounters): void {
     const peers = this.#ring.all()
-    this.#lastBatchAtMs = monotonicMs
     const queue = this.#table.queue
+    const isRepeatable = everything || monotonicMs >= this.#repeatableAtMs()
+    this.#lastBatchAtMs = monotonicMs
     // A large fleet too hears urgent news at first hand while there is budget for it.
     const isUrgent = queue.count(urgentList) > 0
     const affordable = isUrgent && this.#budget.affords(peers.length, monotonicMs)
     const direct = everything || this.#ring.isMesh || affordable
+    const fingers = direct ? peers : this.#ring.fingers()
+    const successors = this.#ring.successors()
+    const peersTold = fingers.length + (direct ? 0 : successors.length)
     const out: Outgoing = {
       own: new NewsBatch(this.#table, !direct, this.#payloadBytesMax),
       handedOn: new NewsBatch(this.#table, false, this.#payloadBytesMax),
       direct,
+      left: everything ? Number.POSITIVE_INFINITY : this.#budget.entriesAtOnce(peersTold),
       monotonicMs,
       wallMs,
     }
@@ -321,14 +341,15 @@ export class Replicator {
     this.#addOwn(urgentList, out)
     if (due(soonList, soonMs)) this.#addOwn(soonList, out)
     if (due(slowList, slowMs)) this.#addOwn(slowList, out)
-    if (due(repeatList, repeatGapMs)) this.#addRepeats(out)
+    if (isRepeatable && due(repeatList, repeatGapMs)) this.#addRepeats(out)
     this.#addRelays(out)
-    this.#send(out.own, direct ? peers : this.#ring.fingers(), monotonicMs, send)
-    this.#send(out.handedOn, this.#ring.successors(), monotonicMs, send)
+    this.#send(out.own, fingers, monotonicMs, send)
+    this.#send(out.handedOn, successors, monotonicMs, send)
   }
 
   #addOwn(list: number, out: Outgoing): void {
-    const count = this.#table.queue.drain(list, this.#scratch)
+    const count = this.#table.queue.drain(list, this.#scratch, out.left)
+    out.left -= count
     for (let index = 0; index < count; index++) {
       const slot = this.#scratch[index] as number
       if (this.#table.slots.sentAt[slot] === out.monotonicMs) continue
@@ -354,7 +375,8 @@ export class Replicator {
   /** Counters that were told and have been quiet since are told again, a few times. */
   #addRepeats(out: Outgoing): void {
     const { queue, slots } = this.#table
-    const count = queue.drain(repeatList, this.#scratch)
+    const count = queue.drain(repeatList, this.#scratch, out.left)
+    out.left -= count
     for (let index = 0; index < count; index++) {
       const slot = this.#scratch[index] as number
       const left = slots.repeats[slot] as number
@@ -389,9 +411,11 @@ export class Replicator {
     monotonicMs: number,
     send: SendCounters,
   ): void {
+    let isFurther = false
     for (const message of batch.finish()) {
       for (const peer of peers) send(peer.member, message)
-      this.#budget.spend(peers.length, message.length * peers.length, monotonicMs)
+      this.#budget.spend(peers.length, message.length * peers.length, monotonicMs, isFurther)
+      isFurther = true
     }
     this.entriesOut += batch.entries * peers.length
   }

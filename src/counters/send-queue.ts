@@ -68,19 +68,23 @@ export class SendQueue {
     return ((this.#slots.queue[slot] as number) & (1 << list)) !== 0
   }
 
-  /** Moves a list's slots into `out` and empties it; returns how many. */
-  drain(list: number, out: Int32Array): number {
+  /**
+   * Moves a list's oldest slots, at most `countMax`, into `out`; returns how many. What stays is as
+   * old as the list was.
+   */
+  drain(list: number, out: Int32Array, countMax = Number.POSITIVE_INFINITY): number {
     const source = this.#lists[list] as SlotList
     const keep = ~(1 << list)
     const queue = this.#slots.queue
-    for (let index = 0; index < source.count; index++) {
+    const count = Math.min(source.count, countMax)
+    for (let index = 0; index < count; index++) {
       const slot = source.slots[index] as number
       queue[slot] = (queue[slot] as number) & keep
       out[index] = slot
     }
-    const count = source.count
-    source.count = 0
-    source.sinceMs = Number.POSITIVE_INFINITY
+    source.slots.copyWithin(0, count, source.count)
+    source.count -= count
+    if (source.count === 0) source.sinceMs = Number.POSITIVE_INFINITY
     return count
   }
 

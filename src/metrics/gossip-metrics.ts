@@ -34,6 +34,27 @@ export const gossipMetrics: readonly MetricDefinition<Snapshot>[] = [
     read: ({ core }) => byLabel('direction', { in: core.entriesIn, out: core.entriesOut }),
   },
   {
+    name: 'gossip_entries_held',
+    type: 'gauge',
+    labels: [],
+    help: 'Entries of other pods in memory: one for each key and each pod that touched it.',
+    read: ({ core }) => one(core.entriesHeld),
+  },
+  {
+    name: 'gossip_entries_evicted_total',
+    type: 'counter',
+    labels: [],
+    help: 'Entries of other pods dropped to make room; only of keys that were back to full.',
+    read: ({ core }) => one(core.entriesEvicted),
+  },
+  {
+    name: 'gossip_entries_refused_total',
+    type: 'counter',
+    labels: [],
+    help: 'Entries of other pods left out for want of room: what they tell is not counted here.',
+    read: ({ core }) => one(core.entriesRefused),
+  },
+  {
     name: 'gossip_delta_age_seconds',
     type: 'histogram',
     labels: [],

@@ -37,9 +37,10 @@ export function checkBars(rows: readonly Row[]): Bar[] {
   ]
 }
 
-/** The bars of one hot key times three, for a thousand of them. */
+/** The bars of one hot key times three, for a thousand of them; and they too are held. */
 export function checkThousandKeys(row: Row): Bar[] {
   return [
+    atMost('error of the ratio, a thousand keys', Math.abs(1 - row.ratio), 0.03),
     atMost('packets per pod and second, a thousand keys', row.packets, 1800),
     atMost('kB per pod and second, a thousand keys', row.bytes / 1000, 900),
   ]

@@ -28,7 +28,7 @@ describe('a full table', () => {
     }
     expect(denied).toBe(0)
     expect(table.slots.used).toBeLessThanOrEqual(1024)
-    expect(table.evictions).toBeGreaterThan(10_000)
+    expect(table.eviction.counters).toBeGreaterThan(10_000)
     expect(limiter.top(null, 'denied', 1, 2000, startWallMs + 2000)[0]?.key).toEqual(['exhausted'])
     const view = limiter.key('api', ['exhausted'], 2000, startWallMs + 2000)!
     expect(view.parts[0]?.consumed ?? view.hits - view.denied).toBeLessThanOrEqual(31)

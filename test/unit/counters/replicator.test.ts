@@ -139,6 +139,23 @@ describe('what is sent, and when', () => {
     expect(remaining(fleet, 1)).toBe(99)
   })
 
+  it('tells thousands of keys bit by bit, what matters most before the rest', () => {
+    const fleet = fleetOf(2, { limit: limitOf(100, 3_600_000) }, { keysMax: 4096 })
+    for (let n = 0; n < 3000; n++) fleet.request(0, 'api', [`slow ${n}`])
+    fleet.run(1020)
+    const { replicator } = fleet.pods[0]!
+    expect(replicator.entriesOut).toBeGreaterThan(300)
+    expect(replicator.entriesOut).toBeLessThan(3000)
+    fleet.request(0, 'api', ['urgent'], 90)
+    const seen = () =>
+      fleet.pods[1]!.limiter.check('api', ['urgent'], 0, 'check', fleet.nowMs, fleet.wallMs)!
+    fleet.run(1034)
+    expect(seen().remaining).toBe(10)
+    expect(fleet.pods[1]!.table.slots.used).toBeLessThan(3001)
+    fleet.run(2000)
+    expect(fleet.pods[1]!.table.slots.used).toBe(3001)
+  })
+
   it('tells everything at once when a pod leaves', () => {
     const fleet = fleetOf(3, { limit: limitOf(100_000, 3_600_000) })
     fleet.request(0, 'api', key, 7)
