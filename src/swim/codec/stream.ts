@@ -23,6 +23,12 @@ import { encryptsOutgoing, type Wire } from './wire.js'
 export const streamPartBytesMax = 20 * 1024 * 1024
 
 /**
+ * What is longer goes as it is, which every reader takes: LZW costs 20 ns a byte in one go here and
+ * more there, and a request would have to wait for a state of megabytes.
+ */
+const compressedBytesMax = 64 * 1024
+
+/**
  * The encrypt frame before its unit: type byte and length. Authenticated together with the label.
  */
 export const encryptFrameHeadBytes = 5
@@ -37,7 +43,8 @@ export function encodeStream(
   direction: StreamDirection,
 ): Uint8Array {
   let body = encodeStreamMessage(message)
-  if (wire.enableCompression) body = compressFrame(body, Number.MAX_SAFE_INTEGER) as Uint8Array
+  if (wire.enableCompression && body.length <= compressedBytesMax)
+    body = compressFrame(body, Number.MAX_SAFE_INTEGER) as Uint8Array
   const key = encryptsOutgoing(wire) ? (wire.keyring?.primary ?? null) : null
   const label = direction === 'request' ? wire.labelHeader : null
   if (key === null) return label === null || label.length === 0 ? body : joined(label, body)

@@ -23,6 +23,7 @@ import {
 const nonce = 'a0a1a2a3a4a5a6a7a8a9aaab'
 const keyHex = '000102030405060708090a0b0c0d0e0f'
 const megabyte = 1024 * 1024
+const nothing = new Uint8Array(0)
 
 function wireWith(options: Omit<WireOptions, 'entropy'> = {}): Wire {
   return createWire({ entropy: fixedEntropy(nonce), enableCompression: false, ...options })
@@ -314,17 +315,24 @@ describe('the end of a message', () => {
     expect(result).toEqual({ ok: true, message, encrypted: true })
   })
 
-  it('large parts arrive whole through every layer', () => {
-    const message = pushPull(100, 3 * megabyte)
+  it('parts arrive whole through every layer, small ones compressed and large ones not', () => {
     const wire = keyed({ label: 'a', enableCompression: true })
-    const bytes = encodeStream(message, wire, 'request')
-
-    const result = inChunksOf(65_536, bytes, wire, 'listener')
-
-    expect(
-      result?.ok === true && result.message.kind === 'pushPull' && result.message.nodes,
-    ).toEqual(message.nodes)
-    expect(bytes.length).toBeLessThan(megabyte)
+    for (const [stateBytes, lengthMax] of [
+      [40_000, 15_000],
+      [3 * megabyte, 3.1 * megabyte],
+    ] as const) {
+      const message = pushPull(20, stateBytes)
+      const bytes = encodeStream(message, wire, 'request')
+      expect(bytes.length).toBeLessThan(lengthMax)
+      const result = inChunksOf(stateBytes > megabyte ? 65_536 : 100, bytes, wire, 'listener')
+      const read = result?.ok === true && result.message.kind === 'pushPull' ? result.message : null
+      expect(read?.nodes).toEqual(message.nodes)
+      expect(Buffer.compare(read?.userState ?? nothing, message.userState)).toBe(0)
+    }
+    // LZW takes 20 ns a byte: a request would wait for a state of megabytes.
+    expect(encodeStream(pushPull(0, 3 * megabyte), wire, 'request').length).toBeGreaterThan(
+      3 * megabyte,
+    )
   })
 
   it('the sender may change its bytes after pushing them', () => {
