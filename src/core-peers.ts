@@ -115,6 +115,13 @@ export class Peers {
     return [...silent.values()]
   }
 
+  /** Always the same pod while it is there; null when this one is alone. */
+  firstAlive(): Address | null {
+    for (const { member } of this.#known.values())
+      if (member.state === 'alive') return member.address
+    return null
+  }
+
   /** The node that drew `origin`, if one of the members present did. */
   nodeOf(origin: OriginId): string | null {
     for (const { meta } of this.#known.values()) if (meta.origin === origin) return meta.node

@@ -58,8 +58,11 @@ const stallMs = 250
 const silentRetryMs = 1000
 /** Silent addresses tried in one go. */
 const silentRetriesMax = 3
-/** Greatest snapshot in a push/pull, bytes (counters.md §4). */
-const stateBytesMax = 4 * 1024 * 1024
+/**
+ * Greatest snapshot in one push/pull, bytes: what is written, sealed, opened and read in a
+ * millisecond each. A larger table is told in a row of them (counters.md §4).
+ */
+const stateBytesMax = 512 * 1024
 
 export class Core {
   readonly #swim: Swim
@@ -267,7 +270,14 @@ export class Core {
     this.#nowMs = monotonicMs
     this.#replicator.advance(monotonicMs, wallMs, this.#send)
     if (monotonicMs >= this.#silentRetryAtMs) this.#retrySilent(monotonicMs)
+    if (this.#replicator.takePull(monotonicMs)) this.#pullMore(monotonicMs)
     this.#absorb(monotonicMs)
+  }
+
+  /** Of the same peer as before, if it can be: its next state goes on where this one ended. */
+  #pullMore(monotonicMs: number): void {
+    const address = this.#peers.firstAlive()
+    if (address !== null) this.#swim.pushPull(address, monotonicMs)
   }
 
   /**
@@ -277,6 +287,7 @@ export class Core {
     return Math.min(
       this.#swim.nextDeadlineMs(),
       this.#replicator.nextDeadlineMs(),
+      this.#replicator.pullAtMs,
       this.#silentRetryAtMs,
     )
   }

@@ -10,8 +10,9 @@ import type { CounterShape, OriginId } from '../vocabulary.js'
 import { CounterIds, counterIdText, longKeyDigest, parseCounterId } from './counter-id.js'
 import { type CounterPart, counterParts } from './counter-parts.js'
 import { Demand } from './demand.js'
+import { DepartureSweep } from './departures.js'
 import { Eviction } from './eviction.js'
-import { bucketFamily, familyCode, gaugeFamily, logFamily } from './family.js'
+import { bucketFamily, familyCode, logFamily } from './family.js'
 import { KeyIndex, TextHash } from './key-index.js'
 import { levelResetMs, levelWaitMs } from './level-forecast.js'
 import { Levels } from './levels.js'
@@ -55,6 +56,7 @@ export class CounterTable {
   readonly queue: SendQueue
   readonly overshoot = new Overshoot()
   readonly eviction: Eviction
+  readonly departures: DepartureSweep
   /** Times no place could be found for a counter. */
   tableFull = 0
   #fleet: FleetView = wholeFleet
@@ -76,6 +78,7 @@ export class CounterTable {
     this.demand = new Demand(this)
     this.queue = new SendQueue(this)
     this.eviction = new Eviction(this)
+    this.departures = new DepartureSweep(this)
     this.#ids = new CounterIds(options.secret, options.label)
     this.#hash = new TextHash(options.seed)
     this.seed = new DataView(options.seed.buffer, options.seed.byteOffset).getUint32(4)
@@ -439,15 +442,7 @@ export class CounterTable {
   /** A departed origin's demand is gone at once, what it had in flight is free; its usage stays. */
   originDeparted(origin: number, monotonicMs: number): void {
     this.origins.state[origin] = originDeparted
-    const { slots, entries } = this
-    for (let slot = 0; slot < slots.slotsMax; slot++) {
-      if (!slots.isTaken(slot)) continue
-      const entry = entries.find(slots.firstEntry[slot] as number, origin)
-      if (entry < 0) continue
-      entries.demand[entry] = 0
-      this.demand.sumOthers(slot, monotonicMs)
-      if (slots.family[slot] === gaugeFamily) this.levels.sumOthers(slot)
-    }
+    this.departures.begin(monotonicMs)
   }
 
   /** Checks that the indexes and lists agree; for tests and simulation. */

@@ -77,6 +77,11 @@ const comparedLooksMax = 16_384
  */
 const syncMsMax = 2000
 
+/** A table that is too large for one state is pulled in so many more at most, at this distance. */
+const pullsMax = 32
+const pullGapMs = 250
+const youngMs = 30_000
+
 /** Ages of news in milliseconds. */
 const ageBoundsMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000]
 
@@ -100,6 +105,10 @@ export class Replicator {
   #compareAtMs = Number.NEGATIVE_INFINITY
   #compareCursor = 0
   #synced = false
+  /** States that this pod may still ask for, until it has seen all that one other pod knows. */
+  #pullsLeft = pullsMax
+  #endsLeft = 2
+  #pullAtMs = Number.POSITIVE_INFINITY
   #visible = 1
   #known = 1
   /** When this pod first saw another one, monotonic. */
@@ -232,9 +241,29 @@ export class Replicator {
     if (next === null) return
     const { bytes, heldMs } = next.part
     const merged = this.#merger.merge(bytes, monotonicMs, wallMs, { heldMs })
-    if (!merged || !next.isLast) return
+    if (!next.isLast) return
+    const isYoung = monotonicMs < this.#joinedAtMs + youngMs
+    this.#endsLeft -= next.ends
+    if (this.#endsLeft <= 0 || !isYoung) this.#pullsLeft = 0
+    const mayPull = this.#pullsLeft > 0
+    this.#pullAtMs = mayPull ? monotonicMs + pullGapMs : Number.POSITIVE_INFINITY
+    if (!merged) return
     this.#synced = true
     this.#view(monotonicMs)
+  }
+
+  /** When another state is to be pulled, monotonic; Infinity for never. */
+  get pullAtMs(): number {
+    return this.#pullAtMs
+  }
+
+  /** Is another state to be pulled now? A young pod asks on until it has seen all. */
+  takePull(monotonicMs: number): boolean {
+    if (monotonicMs < this.#pullAtMs) return false
+    this.#pullsLeft--
+    // Should nothing come of it, the next one is due all the same.
+    this.#pullAtMs = this.#pullsLeft > 0 ? monotonicMs + 4 * pullGapMs : Number.POSITIVE_INFINITY
+    return true
   }
 
   /** Nobody is there to pull from: what this pod knows is all there is. */
@@ -245,7 +274,12 @@ export class Replicator {
   /** When `advance` has something to do; monotonic, Infinity for never. */
   nextDeadlineMs(): number {
     // Alone too: whoever comes next asks for the state at once.
-    const state = Math.min(this.#inbox.nextDeadlineMs(), this.#sender.nextDeadlineMs())
+    const { departures } = this.#table
+    const state = Math.min(
+      this.#inbox.nextDeadlineMs(),
+      this.#sender.nextDeadlineMs(),
+      departures.nextDeadlineMs(),
+    )
     if (this.#ring.pods < 2) return state
     return Math.min(state, this.#batchDueAtMs(), this.#compareAtMs)
   }
@@ -274,6 +308,7 @@ export class Replicator {
     // The shell may have given up waiting for a state since.
     this.#view(monotonicMs)
     this.#sender.advance(monotonicMs, wallMs)
+    this.#table.departures.advance(monotonicMs)
     if (monotonicMs >= this.#batchDueAtMs()) this.#batch(false, monotonicMs, wallMs, send)
     if (monotonicMs >= this.#compareAtMs) this.#compareBalances(monotonicMs, wallMs, send)
   }

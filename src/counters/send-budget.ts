@@ -20,7 +20,7 @@ const batchMs = 100
 const entryBytes = 24
 const entriesAtOnceMin = 50
 /** And so many are written in well under a millisecond. */
-const entriesAtOnceMax = 500
+const entriesAtOnceMax = 300
 /** How far ahead of the long-run rate a burst may run, milliseconds. */
 const meshBurstMs = 60
 const relayBurstMs = 250

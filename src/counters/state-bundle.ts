@@ -3,7 +3,8 @@
  * wait: the parts are written ahead of time, a few hundred counters at once, and merged one after
  * the other.
  *
- *   bundle   'g' 'v'  version u8  kind 4  flags u8
+ *   bundle   'g' 'v'  version u8  kind 4  ends u8
+ *            ends: 1 = the last part of the table is here, 2 = every part is
  *            then for each part:  length u32  heldMs f32  message
  */
 import { bundleKind, magicFirst, magicSecond, messageVersion } from './counter-codec.js'
@@ -15,13 +16,26 @@ export interface BundlePart {
   readonly heldMs: number
 }
 
+export interface Bundle {
+  readonly parts: readonly BundlePart[]
+  /**
+   * A table is told in a row of bundles, from any place on: 1 where its end is passed, 2 when this
+   * is all of it. So whoever has seen 2 of them in a row has seen everything.
+   */
+  readonly ends: number
+}
+
 const headerBytes = 5
 const partHeaderBytes = 8
 /** Parts in one bundle. */
 const partsMax = 65_536
 
 /** Takes parts in order as long as they fit into `bytesMax`. */
-export function writeBundle(parts: readonly BundlePart[], bytesMax: number): Uint8Array {
+export function writeBundle(
+  parts: readonly BundlePart[],
+  bytesMax: number,
+  ends: number,
+): Uint8Array {
   let length = headerBytes
   const taken = parts.filter(part => {
     const longer = length + partHeaderBytes + part.bytes.length
@@ -30,7 +44,7 @@ export function writeBundle(parts: readonly BundlePart[], bytesMax: number): Uin
     return true
   })
   const out = new Uint8Array(length)
-  out.set([magicFirst, magicSecond, messageVersion, bundleKind, 0])
+  out.set([magicFirst, magicSecond, messageVersion, bundleKind, ends])
   let at = headerBytes
   for (const part of taken) {
     const head = new WireWriter(partHeaderBytes)
@@ -47,7 +61,7 @@ export function writeBundle(parts: readonly BundlePart[], bytesMax: number): Uin
  * The parts of a bundle, views into it; null for anything else. A part that is cut short is left
  * out.
  */
-export function readBundle(bytes: Uint8Array): BundlePart[] | null {
+export function readBundle(bytes: Uint8Array): Bundle | null {
   const isBundle =
     bytes[0] === magicFirst &&
     bytes[1] === magicSecond &&
@@ -66,5 +80,5 @@ export function readBundle(bytes: Uint8Array): BundlePart[] | null {
     parts.push({ bytes: bytes.subarray(at, at + length), heldMs })
     at += length
   }
-  return parts
+  return { parts, ends: bytes[4] as number }
 }

@@ -10,6 +10,14 @@ interface Waiting extends BundlePart {
   readonly receivedAtMs: number
   /** The last part of its state. */
   readonly isLast: boolean
+  /** Ends of the sender's table in its state, 0..2. */
+  readonly ends: number
+}
+
+export interface Taken {
+  readonly part: BundlePart
+  readonly isLast: boolean
+  readonly ends: number
 }
 
 export class StateInbox {
@@ -21,8 +29,9 @@ export class StateInbox {
 
   /** False when `bytes` is no bundle, which is then merged as it is. */
   accept(bytes: Uint8Array, monotonicMs: number): boolean {
-    const parts = readBundle(bytes)
-    if (parts === null) return false
+    const bundle = readBundle(bytes)
+    if (bundle === null) return false
+    const { parts, ends } = bundle
     if (this.#bytes + bytes.length > waitingBytesMax) {
       this.refused++
       return true
@@ -30,7 +39,7 @@ export class StateInbox {
     const last = parts.length - 1
     parts.forEach((part, index) => {
       this.#bytes += part.bytes.length
-      this.#waiting.push({ ...part, receivedAtMs: monotonicMs, isLast: index === last })
+      this.#waiting.push({ ...part, receivedAtMs: monotonicMs, isLast: index === last, ends })
     })
     return true
   }
@@ -40,13 +49,14 @@ export class StateInbox {
   }
 
   /** The next part with its age by now, when one is due. */
-  take(monotonicMs: number): { part: BundlePart; isLast: boolean } | null {
+  take(monotonicMs: number): Taken | null {
     if (monotonicMs < this.nextDeadlineMs()) return null
     const first = this.#waiting.shift()
     if (first === undefined) return null
     this.#bytes -= first.bytes.length
     this.#dueAtMs = monotonicMs + partGapMs
     const heldMs = first.heldMs + monotonicMs - first.receivedAtMs
-    return { part: { bytes: first.bytes, heldMs }, isLast: first.isLast }
+    const { bytes, isLast, ends } = first
+    return { part: { bytes, heldMs }, isLast, ends }
   }
 }

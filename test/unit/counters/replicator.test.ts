@@ -212,6 +212,25 @@ describe('pods that come and go', () => {
     expect(stays.table.othersDemand(0, fleet.nowMs)).toBe(0)
   })
 
+  it('takes the demand of a departed pod out of thousands of counters bit by bit', () => {
+    const fleet = fleetOf(2, { limit: limitOf(100, 3_600_000) }, { keysMax: 4096 })
+    for (let n = 0; n < 3000; n++) fleet.request(0, 'api', [`key ${n}`], 20)
+    fleet.run(1000)
+    const { replicator, table } = fleet.pods[1]!
+    const asked = () => {
+      let count = 0
+      for (let slot = 0; slot < 4096; slot++)
+        if (table.slots.isTaken(slot) && (table.slots.othersDemand[slot] as number) > 0) count++
+      return count
+    }
+    expect(asked()).toBe(3000)
+    replicator.originDeparted(fleet.pods[0]!.origin, fleet.nowMs)
+    expect(asked()).toBeGreaterThan(2000)
+    fleet.wake(1)
+    fleet.run(1100)
+    expect(asked()).toBe(0)
+  })
+
   it('frees what a departed pod had in flight', () => {
     const fleet = fleetOf(2, { limit: null, concurrency: 10 })
     for (let n = 0; n < 10; n++) fleet.request(0, 'api', key)

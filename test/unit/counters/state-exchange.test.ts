@@ -45,7 +45,7 @@ describe('a push/pull', () => {
     fleet.run(10_000)
     fleet.cut = () => false
     const state = fleet.pods[0]!.replicator.localState(true, fleet.nowMs, fleet.wallMs, 1 << 22)
-    expect(readBundle(state)?.length).toBeGreaterThan(10)
+    expect(readBundle(state)?.parts.length).toBeGreaterThan(10)
     fleet.pods[1]!.replicator.mergeRemoteState(state, true, fleet.nowMs, fleet.wallMs)
     expect(fleet.pods[1]!.table.slots.used).toBeLessThan(1000)
     fleet.wake(1)
@@ -75,6 +75,64 @@ describe('a push/pull', () => {
   })
 })
 
+describe('a young pod', () => {
+  const rules = rulesOf(ruleOf('api', { limit: limitOf(10, hour) }))
+  const bytesMax = 40_000
+
+  /** Pulls as the core does, for `lengthMs`; how often. */
+  function pull(fleet: CounterFleet, from: number, to: number, lengthMs: number): number {
+    const { replicator } = fleet.pods[to]!
+    let pulls = 0
+    for (const untilMs = fleet.nowMs + lengthMs; fleet.nowMs < untilMs; ) {
+      fleet.run(fleet.nowMs + 10)
+      if (!replicator.takePull(fleet.nowMs)) continue
+      pulls++
+      const state = fleet.pods[from]!.replicator.localState(
+        false,
+        fleet.nowMs,
+        fleet.wallMs,
+        bytesMax,
+      )
+      replicator.mergeRemoteState(state, false, fleet.nowMs, fleet.wallMs)
+      fleet.wake(to)
+    }
+    return pulls
+  }
+
+  it('asks on until it knows a table that is too large for one state, and no longer', () => {
+    const fleet = new CounterFleet({ pods: 2, rules, keysMax: 8192 })
+    fleet.cut = () => true
+    for (let n = 0; n < 4000; n++) fleet.request(0, 'api', [`key-${n}`])
+    fleet.run(10_000)
+    const { replicator, table } = fleet.pods[1]!
+    const first = fleet.pods[0]!.replicator.localState(true, fleet.nowMs, fleet.wallMs, bytesMax)
+    replicator.mergeRemoteState(first, true, fleet.nowMs, fleet.wallMs)
+    fleet.wake(1)
+    const pulls = pull(fleet, 0, 1, 9000)
+    expect(table.slots.used).toBe(4000)
+    expect(pulls).toBeGreaterThan(2)
+    expect(pulls).toBeLessThan(20)
+    expect(pull(fleet, 0, 1, 9000)).toBe(0)
+  })
+
+  it('gives up when nobody answers', () => {
+    const fleet = new CounterFleet({ pods: 2, rules, keysMax: 8192 })
+    fleet.cut = () => true
+    for (let n = 0; n < 4000; n++) fleet.request(0, 'api', [`key-${n}`])
+    fleet.run(10_000)
+    const { replicator } = fleet.pods[1]!
+    const first = fleet.pods[0]!.replicator.localState(true, fleet.nowMs, fleet.wallMs, bytesMax)
+    replicator.mergeRemoteState(first, true, fleet.nowMs, fleet.wallMs)
+    fleet.wake(1)
+    let asked = 0
+    for (let n = 0; n < 10_000; n++) {
+      fleet.run(fleet.nowMs + 10)
+      if (replicator.takePull(fleet.nowMs)) asked++
+    }
+    expect(asked).toBe(32)
+  })
+})
+
 describe('a bundle', () => {
   it('gives back the parts it was made of, and leaves a cut one out', () => {
     const parts = [
@@ -82,11 +140,14 @@ describe('a bundle', () => {
       { bytes: Uint8Array.of(), heldMs: 7.5 },
       { bytes: Uint8Array.of(9), heldMs: 1000 },
     ]
-    const bytes = writeBundle(parts, 1000)
-    expect(
-      readBundle(bytes)?.map(part => ({ ...part, bytes: Uint8Array.from(part.bytes) })),
-    ).toEqual(parts)
-    expect(readBundle(bytes.subarray(0, bytes.length - 1))).toHaveLength(2)
+    const bytes = writeBundle(parts, 1000, 2)
+    const read = readBundle(bytes)
+    expect(read?.parts.map(part => ({ ...part, bytes: Uint8Array.from(part.bytes) }))).toEqual(
+      parts,
+    )
+    expect(read?.ends).toBe(2)
+    expect(readBundle(writeBundle(parts, 1000, 0))?.ends).toBe(0)
+    expect(readBundle(bytes.subarray(0, bytes.length - 1))?.parts).toHaveLength(2)
     expect(readBundle(Uint8Array.of(1, 2, 3))).toBeNull()
   })
 })
