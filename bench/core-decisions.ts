@@ -1,6 +1,6 @@
 /**
- * What the heart costs: decisions per second on known keys, alone and with fifty pods reporting, bytes per
- * key, and entries per second through the counter codec. Pure core: no sockets, no matching.
+ * What the heart costs: decisions per second on known keys, alone and with fifty pods reporting,
+ * and entries per second through the counter codec. Pure core: no sockets, no matching.
  */
 import {
   createWireEntry,
@@ -134,7 +134,7 @@ export function coreDecisionBench(): BenchRow[] {
     decideRow('decide, 1 key, 50 pods reporting', reportedPod(), ['client'], 200_000),
     decideRow('decide, 100k keys', podOf(131_072, limit), many, 200_000),
   ]
-  return [...rows, knownRow(), bytesRow(many), snapshotRow(many)]
+  return [...rows, knownRow(), snapshotRow(many)]
 }
 
 /** Without matching: the counter is found, judged, charged or not, and the answer filled in. */
@@ -156,17 +156,6 @@ function knownRow(): BenchRow {
   return { name, opsPerSecond: opsPerSecond(count, round), bytesEach: 0 }
 }
 
-/** Memory of 100k keys that three origins touched, over the bare process. */
-function bytesRow(keys: readonly string[]): BenchRow {
-  const before = usedBytes()
-  const limit = { count: 1000, windowMs: 3_600_000, calendar: null }
-  const pod = podOf(100_000, limit)
-  fill(pod, keys, limit)
-  const bytes = usedBytes() - before
-  pod.table.assertInvariants()
-  return { name: 'a key of 3 origins', opsPerSecond: 0, bytesEach: bytes / keys.length }
-}
-
 function fill(pod: Pod, keys: readonly string[], limit: LimitSpec): void {
   for (const key of keys) {
     current.key = key
@@ -180,13 +169,6 @@ function fill(pod: Pod, keys: readonly string[], limit: LimitSpec): void {
     }
     pod.replicator.importTotals(other.replicator.exportTotals(2, wallMs), 3, wallMs)
   }
-}
-
-function usedBytes(): number {
-  const collect = (globalThis as { gc?: () => void }).gc
-  for (let n = 0; n < 3; n++) collect?.()
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
-  return heapUsed + arrayBuffers
 }
 
 /** How many counters a checkpoint of 100k writes per second. */

@@ -3,10 +3,11 @@
  * cost on this machine. Compare within one run only; `docs/performance.md` says how to read it.
  *
  *   npm run bench                    everything
- *   npm run bench -- core codec      some of it: core, exchange, codec, …
+ *   npm run bench -- core codec      some of it: core, memory, exchange, codec, …
  */
 import { coreDecisionBench, counterCodecBench } from './core-decisions.js'
 import { gossipThroughputBench } from './gossip-throughput.js'
+import { memoryBench } from './memory.js'
 import { packetCodecBench } from './packet-codec.js'
 import { proxyBench } from './proxy.js'
 import { stateExchangeBench } from './state-exchange.js'
@@ -16,6 +17,7 @@ const parts: Readonly<Record<string, () => Promise<void>>> = {
     print('Decisions of the core', await coreDecisionBench())
     print('Counter entries', await counterCodecBench())
   },
+  memory: async () => print('Resident memory', memoryBench()),
   exchange: async () => print('Exchange of a full state, one call at a time', stateExchangeBench()),
   codec: async () => print('Packets through the memberlist codec', await packetCodecBench()),
   gossip: async () => print('User messages between two nodes', await gossipThroughputBench()),

@@ -100,9 +100,12 @@ export class MessageWriter {
   readonly #origins = new Map<number, Map<number, number>>()
   #originCount = 0
 
-  /** `bytesMax`: the message never gets longer; a record that does not fit is left out whole. */
-  constructor(kind: number, flags: number, bytesMax: number) {
-    this.#out = new WireWriter(Math.min(bytesMax, 2048))
+  /**
+   * `bytesMax`: the message never gets longer; a record that does not fit is left out whole.
+   * `buffer`: room that nobody else uses until the message is taken.
+   */
+  constructor(kind: number, flags: number, bytesMax: number, buffer?: Uint8Array) {
+    this.#out = new WireWriter(Math.min(bytesMax, 2048), buffer)
     this.#bytesMax = bytesMax
     for (const byte of [magicFirst, magicSecond, messageVersion, kind, flags]) this.#out.u8(byte)
   }

@@ -177,7 +177,8 @@ export class SlotColumns {
     this.identity[slot] = -1
     this.key[slot] = null
     this.epoch[slot] = ++this.#epochs
-    for (const column of this.#amounts()) column[slot] = 0
+    // Memory that was never written to is not resident: what is nothing already stays unwritten.
+    for (const column of this.#amounts()) if (column[slot] !== 0) column[slot] = 0
     this.sentDemand[slot] = 0
     this.dirtySince[slot] = Number.NaN
     this.sentAt[slot] = Number.NEGATIVE_INFINITY

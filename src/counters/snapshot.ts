@@ -25,12 +25,14 @@ export interface SnapshotRequest {
 }
 
 const wire = createWireEntry()
+/** Enough for a part of a state. Parts are written for ever, and buffers would be garbage. */
+const buffer = new Uint8Array(64 * 1024)
 
 /** Null when there is nothing to tell; what does not fit is left out. */
 export function writeSnapshot(request: SnapshotRequest): Uint8Array | null {
   const { table, bytesMax, wallMs, pick } = request
   const kind = request.isCheckpoint ? checkpointKind : snapshotKind
-  const writer = new MessageWriter(kind, 0, bytesMax)
+  const writer = new MessageWriter(kind, 0, bytesMax, buffer)
   if (request.isCheckpoint) writer.clock(wallMs)
   const { slots } = table
   const end = Math.min(slots.slotsMax, request.from + request.count)

@@ -17,10 +17,10 @@ import { type BundlePart, writeBundle } from './state-bundle.js'
 /** Counters and entries, together, that are written in one go: less than a millisecond's work. */
 const atOnceMax = 600
 /** The same for a part, which its reader merges in one go. */
-const partWork = 300
+const partWork = 200
 /** Slots looked at for one part. */
 const partSlotsMax = 2000
-const partGapMs = 15
+const partGapMs = 10
 /** Rest between two rounds through the table. */
 const roundGapMs = 5000
 /** A part never gets so long: its work bounds it. */

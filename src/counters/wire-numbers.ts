@@ -10,8 +10,9 @@ export class WireWriter {
   #bytes: Uint8Array
   length = 0
 
-  constructor(capacityBytes: number) {
-    this.#bytes = new Uint8Array(capacityBytes)
+  /** `buffer` is written over: for who writes much and keeps copies only. */
+  constructor(capacityBytes: number, buffer?: Uint8Array) {
+    this.#bytes = buffer ?? new Uint8Array(capacityBytes)
   }
 
   u8(value: number): void {
