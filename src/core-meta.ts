@@ -62,3 +62,10 @@ function splitFields(bytes: Uint8Array): string[] | null {
     return null
   }
 }
+
+/** The origin that 8 random bytes stand for, as 16 hex digits. */
+export function originOf(bytes: Uint8Array): OriginId {
+  let text = ''
+  for (const byte of bytes) text += byte.toString(16).padStart(2, '0')
+  return text as OriginId
+}

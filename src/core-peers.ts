@@ -3,6 +3,7 @@
  * start standing for it; and, beside what gossip sees, what discovery says should be there
  * (counters.md §5). Knows members and addresses, nothing of counters.
  */
+import { Hearing } from './core-hearing.js'
 import { decodeNodeMeta } from './core-meta.js'
 import type { MemberView, NodeMeta } from './core-types.js'
 import type { Member } from './swim/member.js'
@@ -30,6 +31,8 @@ export class Peers {
   readonly #selfMeta: { readonly node: string; readonly start: number }
   readonly #known = new Map<MemberName, Known>()
   #expected: ReadonlyMap<string, Address> | null = null
+  /** Of those that should be there: which have fallen silent, seconds before SWIM is sure. */
+  readonly #hearing = new Hearing()
 
   constructor(self: MemberName, selfMeta: { readonly node: string; readonly start: number }) {
     this.#self = self
@@ -39,8 +42,37 @@ export class Peers {
   /**
    * Discovery's Ready set; null when discovery cannot tell a split from a departure (static, DNS).
    */
-  setExpected(addresses: readonly Address[] | null): void {
+  setExpected(addresses: readonly Address[] | null, nowMs: number): void {
     this.#expected = addresses && new Map(addresses.map(address => [addressText(address), address]))
+    this.#hearing.watch(addresses ?? [], nowMs)
+  }
+
+  /** A packet came straight from `from`. True when that ends a silence. */
+  heard(from: Address, nowMs: number): boolean {
+    return this.#hearing.heard(from, nowMs)
+  }
+
+  /** This process stood still, and has not read what the others sent meanwhile. */
+  stalled(nowMs: number): void {
+    this.#hearing.stalled(nowMs)
+  }
+
+  nextDeadlineMs(): number {
+    return this.#hearing.nextDeadlineMs()
+  }
+
+  /** Asks members that have stopped sending; true when one is found silent. */
+  advance(nowMs: number, ask: (member: MemberName) => void): boolean {
+    return this.#hearing.advance(nowMs, address => {
+      const text = addressText(address)
+      for (const { member } of this.#known.values())
+        if (addressText(member.address) === text) ask(member.name)
+    })
+  }
+
+  /** A pod that takes its leave falls silent by right. */
+  #isSilent({ member, meta }: Known): boolean {
+    return member.state !== 'alive' || (!meta.draining && this.#hearing.isSilent(member.address))
   }
 
   /**
@@ -86,12 +118,12 @@ export class Peers {
   }
 
   list(): Peer[] {
-    return [...this.#known.values()].map(({ member, meta }) => ({
-      member: member.name,
-      node: meta.node,
-      origin: meta.origin,
-      draining: meta.draining,
-      silent: member.state !== 'alive',
+    return [...this.#known.values()].map(known => ({
+      member: known.member.name,
+      node: known.meta.node,
+      origin: known.meta.origin,
+      draining: known.meta.draining,
+      silent: this.#isSilent(known),
     }))
   }
 
@@ -107,10 +139,10 @@ export class Peers {
   silentAddresses(selfAddress: Address): Address[] {
     const silent = new Map<string, Address>(this.#expected ?? [])
     silent.delete(addressText(selfAddress))
-    for (const { member } of this.#known.values()) {
-      const text = addressText(member.address)
-      if (member.state === 'alive') silent.delete(text)
-      else silent.set(text, member.address)
+    for (const known of this.#known.values()) {
+      const { address } = known.member
+      if (this.#isSilent(known)) silent.set(addressText(address), address)
+      else silent.delete(addressText(address))
     }
     return [...silent.values()]
   }

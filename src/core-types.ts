@@ -1,9 +1,26 @@
-/** The views and numbers that `Core` shows to shells and to the simulator. Plain data only. */
+/** What `Core` is made with, and what it shows to shells and to the simulator. Plain data only. */
 import type { RuleVerdict } from './limiter/decision.js'
 import type { MatchOutcome } from './limiter/match-result.js'
-import type { RuleSpec } from './limiter/rule.js'
+import type { RuleSet, RuleSpec } from './limiter/rule.js'
 import type { MemberState } from './swim/member.js'
+import type { SwimOptions } from './swim/options.js'
 import type { Address, DecisionInterface, MemberName, OriginId, RuleName } from './vocabulary.js'
+
+export interface CoreOptions {
+  /** The configured node name, at most 253 characters. */
+  readonly node: string
+  readonly version: string
+  /** Wall clock at the process start, milliseconds; the newest start of a node stands for it. */
+  readonly startWallMs: number
+  readonly swim: SwimOptions
+  readonly counters: {
+    /** Keys tracked exactly, 1..16777216. */
+    readonly keysMax: number
+    /** Secret of the counter ids; null: derived from the gossip label. */
+    readonly secret: Uint8Array | null
+  }
+  readonly rules: RuleSet
+}
 
 /** A member as `/members` lists it: the newest start of a node stands for it. */
 export interface MemberView {

@@ -3,9 +3,10 @@
  * clocks go in, decisions and effects come out; production and the simulator assemble the same
  * `Core`. This is where the compiler checks that the three rooms fit each other.
  */
-import { encodeNodeMeta } from './core-meta.js'
+import { encodeNodeMeta, originOf } from './core-meta.js'
 import { memberViews, Peers } from './core-peers.js'
 import type {
+  CoreOptions,
   CoreStats,
   Explanation,
   KeyView,
@@ -27,25 +28,8 @@ import type { Entropy, Random } from './ports.js'
 import type { Delegate } from './swim/delegate.js'
 import type { Effect, StreamId } from './swim/effects.js'
 import type { MemberState } from './swim/member.js'
-import type { SwimOptions } from './swim/options.js'
 import { Swim } from './swim/protocol.js'
-import type { Address, DecisionInterface, MemberName, OriginId, RuleName } from './vocabulary.js'
-
-export interface CoreOptions {
-  /** The configured node name, at most 253 characters. */
-  readonly node: string
-  readonly version: string
-  /** Wall clock at the process start, milliseconds; the newest start of a node stands for it. */
-  readonly startWallMs: number
-  readonly swim: SwimOptions
-  readonly counters: {
-    /** Keys tracked exactly, 1..16777216. */
-    readonly keysMax: number
-    /** Secret of the counter ids; null: derived from the gossip label. */
-    readonly secret: Uint8Array | null
-  }
-  readonly rules: RuleSet
-}
+import type { Address, DecisionInterface, MemberName, RuleName } from './vocabulary.js'
 
 export interface CorePorts {
   readonly random: Random
@@ -86,7 +70,7 @@ export class Core {
     this.#random = ports.random
     this.#self = options.swim.name
     this.#rules = options.rules
-    const origin = hex(ports.entropy(8)) as OriginId
+    const origin = originOf(ports.entropy(8))
     this.#meta = {
       node: options.node,
       origin,
@@ -114,6 +98,7 @@ export class Core {
     return {
       nodeMeta: () => encodeNodeMeta(this.#meta),
       notifyPingComplete: (_peer, rttMs) => this.#replicator.observeTransitMs(rttMs / 2),
+      notifyAnswer: (member, nowMs) => this.#heardFrom(member.address, nowMs),
       notifyMessage: (message, nowMs) =>
         this.#replicator.handleMessage(message, nowMs, this.#wallMs),
       getBroadcasts: () => [],
@@ -226,15 +211,16 @@ export class Core {
    * Discovery's Ready set; null where discovery cannot tell a split from a departure (static, DNS).
    */
   setExpectedPeers(addresses: readonly Address[] | null, monotonicMs: number): void {
-    this.#peers.setExpected(addresses)
+    this.#peers.setExpected(addresses, monotonicMs)
     this.#refreshPeers(monotonicMs)
   }
 
   handlePacket(bytes: Uint8Array, from: Address, monotonicMs: number, wallMs: number): void {
     this.#watch(monotonicMs)
     this.#wallMs = wallMs
-    this.#swim.handlePacket(bytes, from, monotonicMs)
+    const isOurs = this.#swim.handlePacket(bytes, from, monotonicMs)
     this.#absorb(monotonicMs)
+    if (isOurs) this.#heardFrom(from, monotonicMs)
   }
 
   /** A connection came in. Null refuses it: too many, or not from an allowed network. */
@@ -268,6 +254,10 @@ export class Core {
     this.#swim.advance(monotonicMs)
     this.#absorb(monotonicMs)
     this.#nowMs = monotonicMs
+    const fellSilent = this.#peers.advance(monotonicMs, member =>
+      this.#swim.ask(member, monotonicMs),
+    )
+    if (fellSilent) this.#refreshPeers(monotonicMs)
     this.#replicator.advance(monotonicMs, wallMs, this.#send)
     if (monotonicMs >= this.#silentRetryAtMs) this.#retrySilent(monotonicMs)
     if (this.#replicator.takePull(monotonicMs)) this.#pullMore(monotonicMs)
@@ -288,6 +278,7 @@ export class Core {
       this.#swim.nextDeadlineMs(),
       this.#replicator.nextDeadlineMs(),
       this.#replicator.pullAtMs,
+      this.#peers.nextDeadlineMs(),
       this.#silentRetryAtMs,
     )
   }
@@ -419,7 +410,11 @@ export class Core {
 
   /** A long gap between two calls: what the others did meanwhile still waits in the sockets. */
   #watch(monotonicMs: number): void {
-    if (monotonicMs - this.#seenAtMs > stallMs) this.#limiter.stalled(this.#seenAtMs, monotonicMs)
+    if (monotonicMs - this.#seenAtMs > stallMs) {
+      this.#limiter.stalled(this.#seenAtMs, monotonicMs)
+      this.#table.levels.stalled(this.#seenAtMs, monotonicMs)
+      this.#peers.stalled(monotonicMs)
+    }
     this.#seenAtMs = monotonicMs
   }
 
@@ -461,6 +456,10 @@ export class Core {
     this.#refreshPeers(monotonicMs)
   }
 
+  #heardFrom(address: Address, monotonicMs: number): void {
+    if (this.#peers.heard(address, monotonicMs)) this.#refreshPeers(monotonicMs)
+  }
+
   #refreshPeers(monotonicMs: number): void {
     const departed = this.#peers.update(this.#swim.members())
     const self = this.#swim.self().address
@@ -488,10 +487,4 @@ export class Core {
     }
     this.#armSilentRetry(monotonicMs)
   }
-}
-
-function hex(bytes: Uint8Array): string {
-  let text = ''
-  for (const byte of bytes) text += byte.toString(16).padStart(2, '0')
-  return text
 }

@@ -411,6 +411,7 @@ export class CounterTable {
     if ((slots.identity[slot] as number) >= 0) this.#byText.remove(slot)
     this.#byId.remove(slot)
     this.#releaseEntries(slot)
+    this.levels.forget(slot)
     if (slots.family[slot] === logFamily) {
       slices.dropUntil(slots.ownLog[slot] as number, Number.POSITIVE_INFINITY)
       slices.dropUntil(slots.othersLog[slot] as number, Number.POSITIVE_INFINITY)

@@ -18,6 +18,11 @@ const ownLogNodesMin = 256
 /** A bucket that was full for so long is taken to be full for everybody: news takes less time. */
 const untouchedMs = 1000
 
+/** After a stall, what was told meanwhile is read and told again within this, milliseconds. */
+const catchUpMs = 300
+/** Buckets whose refill of a stall is remembered; beyond them news is charged as if it were new. */
+const catchUpSlotsMax = 4096
+
 /** A wall clock is slewed by less than this between two requests; more is a step. */
 const clockStepMs = 1000
 
@@ -29,6 +34,11 @@ export class Levels {
   readonly #slices: SlicePool
   /** Units that were owed beyond the bound and are not collected any more. */
   debtForgiven = 0
+  /** The latest stall of this process: since when, and until when its news is being read. */
+  #stalledAtMs = Number.NEGATIVE_INFINITY
+  #catchUpUntilMs = Number.NEGATIVE_INFINITY
+  /** Refill of the stall that own consumption passed over, milliseconds, by slot. */
+  readonly #passedOver = new Map<number, number>()
 
   constructor(parts: {
     readonly slots: SlotColumns
@@ -42,6 +52,22 @@ export class Levels {
     this.#origins = parts.origins
     this.#shapes = parts.shapes
     this.#slices = parts.slices
+  }
+
+  /**
+   * This process stood still between the two. What others used meanwhile is read only now, though
+   * the bucket was refilled while they used it.
+   */
+  stalled(sinceMs: number, monotonicMs: number): void {
+    // One that stands still again before it has read everything has been still since the first.
+    if (!this.isCatchingUp(monotonicMs)) this.#stalledAtMs = sinceMs
+    this.#catchUpUntilMs = monotonicMs + catchUpMs
+    this.#passedOver.clear()
+  }
+
+  /** Since a stall, not everything that others told meanwhile may have been read. */
+  isCatchingUp(monotonicMs: number): boolean {
+    return monotonicMs < this.#catchUpUntilMs
   }
 
   /** Units in use now, reservations included; may exceed the capacity (a debt), never negative. */
@@ -96,7 +122,10 @@ export class Levels {
     const slots = this.#slots
     const family = slots.family[slot] as number
     if (family === bucketFamily) {
-      if ((slots.level[slot] as number) <= monotonicMs - untouchedMs) {
+      const isCatchingUp = this.isCatchingUp(monotonicMs)
+      if (isCatchingUp) this.#passOver(slot, monotonicMs)
+      const fullUntilMs = isCatchingUp ? this.#stalledAtMs : monotonicMs
+      if ((slots.level[slot] as number) <= fullUntilMs - untouchedMs) {
         slots.fullBase[slot] = this.ownUsage(slot)
         slots.fullAt[slot] = monotonicMs
       }
@@ -151,6 +180,34 @@ export class Levels {
       level = latest
     }
     slots.level[slot] = level
+  }
+
+  /** As `chargeBucket`, for units that others used: what they took during a stall was refilled. */
+  chargeNews(slot: number, units: number, asOfMs: number, monotonicMs: number): void {
+    if (!this.isCatchingUp(monotonicMs) || units <= 0) {
+      this.chargeBucket(slot, units, asOfMs, monotonicMs)
+      return
+    }
+    const unitMs = this.#slots.periodMs[slot] as number
+    const passedOverMs = this.#passedOver.get(slot) ?? 0
+    const refilled = Math.min(units, passedOverMs / unitMs)
+    if (refilled > 0) this.#passedOver.set(slot, passedOverMs - refilled * unitMs)
+    const left = units - refilled
+    if (left > 0) this.chargeBucket(slot, left, Math.min(asOfMs, this.#stalledAtMs), monotonicMs)
+  }
+
+  /** Own consumption is as of now: the refill that it leaves behind still pays for others' news. */
+  #passOver(slot: number, monotonicMs: number): void {
+    const level = this.#slots.level[slot] as number
+    if (level >= monotonicMs || this.#passedOver.size >= catchUpSlotsMax) return
+    const refillMs = monotonicMs - Math.max(level, this.#stalledAtMs)
+    this.#passedOver.set(slot, (this.#passedOver.get(slot) ?? 0) + refillMs)
+    this.#slots.level[slot] = monotonicMs
+  }
+
+  /** The slot is given up. */
+  forget(slot: number): void {
+    this.#passedOver.delete(slot)
   }
 
   /** Enters the window `id`: the present one becomes the one before if it is the neighbour. */

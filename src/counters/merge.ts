@@ -120,7 +120,7 @@ export class EntryMerger {
     const whole = Math.min(after, Math.max(0, wire.tail))
     if (whole > 0) {
       const units = this.#plausible(slot, whole, wire.mark)
-      levels.chargeBucket(slot, units, publishedAt - wire.mark, monotonicMs)
+      levels.chargeNews(slot, units, publishedAt - wire.mark, monotonicMs)
     }
     return true
   }
@@ -161,7 +161,7 @@ export class EntryMerger {
       if (owed !== 0) levels.chargeBucket(slot, owed, monotonicMs, monotonicMs)
       return
     }
-    if (units !== 0) levels.chargeBucket(slot, units, asOfMs, monotonicMs)
+    if (units !== 0) levels.chargeNews(slot, units, asOfMs, monotonicMs)
   }
 
   /**

@@ -34,8 +34,13 @@ const lagWeight = 0.02
 /** News older than this says nothing about the network: somebody stood still, or a split healed. */
 const lagMsMax = 1000
 
+/** Buckets remembered to be told of again; more wait for the next comparison. */
+const laggingMax = 16
+
 export class MessageMerger implements MessageVisitor {
   ignored = 0
+  /** Buckets that a sender sees far emptier than this pod; cleared when their balance is told. */
+  readonly lagging = new Set<number>()
   entriesIn = 0
   readonly #table: CounterTable
   readonly #self: number
@@ -56,6 +61,8 @@ export class MessageMerger implements MessageVisitor {
   #balance = -1
   #ownContained = 0
   #missing = 0
+  /** Origins that a sender's balance contains. */
+  readonly #contained = new Set<number>()
   #hasNews = false
 
   constructor(parts: {
@@ -133,6 +140,7 @@ export class MessageMerger implements MessageVisitor {
     if (this.#adopts || isSame) this.#balance = used
     this.#ownContained = 0
     this.#missing = 0
+    this.#contained.clear()
   }
 
   entry(wire: WireEntry): void {
@@ -155,7 +163,10 @@ export class MessageMerger implements MessageVisitor {
       this.#monotonicMs,
       this.#wallMs,
     )
-    if (this.#balance >= 0 && !this.#adopts) this.#missing += this.#unheard(wire, origin)
+    if (this.#balance >= 0 && !this.#adopts) {
+      this.#missing += this.#unheard(wire, origin)
+      this.#contained.add(origin)
+    }
     if (this.#handOn) this.#promise(origin)
     if (entry < 0) return
     this.#hasNews = true
@@ -192,6 +203,8 @@ export class MessageMerger implements MessageVisitor {
   #compare(): void {
     const { slots, levels, shapes } = this.#table
     const slot = this.#slot
+    // What waited in the sockets during a stall is of unknown age, and not all of it has been read.
+    if (!this.#adopts && levels.isCatchingUp(this.#monotonicMs)) return
     const { capacity, periodMs } = shapes.at(slots.shape[slot] as number)
     const ageMs = this.#transitMs + this.#extraAgeMs
     const theirs = Math.max(0, Math.min(2 * capacity, this.#balance) - ageMs / periodMs)
@@ -205,8 +218,38 @@ export class MessageMerger implements MessageVisitor {
     const tolerance = this.#adopts ? 0 : Math.max(1, capacity / 100, toleranceMs / periodMs)
     const whole = { used: own, wholeRate: 1 / periodMs, wholeCapacity: capacity }
     const apart = used - undividedUsed(slots, slot, whole, this.#monotonicMs)
-    if (apart <= tolerance || (this.#onlyDrift && apart > driftPart * capacity)) return
+    const isFarFuller = -apart > Math.max(driftPart * capacity, tolerance)
+    if (isFarFuller && !this.#adopts) this.#followFuller(used, capacity)
+    if (apart <= tolerance) return
+    if (this.#onlyDrift && apart > driftPart * capacity) {
+      if (this.lagging.size < laggingMax) this.lagging.add(slot)
+      return
+    }
     divideAnew(slots, slot, { ...whole, used: Math.min(used, 2 * capacity) }, this.#monotonicMs)
+  }
+
+  /**
+   * Far apart are views of which one heard late: the refill of a bucket that looked full was lost
+   * on it, and what it heard then is charged on top. So the fuller view is the right one, the more
+   * as whoever holds it admits by it already; the other would be denied for as long as the key is
+   * contested.
+   */
+  #followFuller(used: number, capacity: number): void {
+    const { slots, fleet } = this.#table
+    if (fleet.visible < fleet.known || !this.#containsAll(capacity)) return
+    divideAnew(slots, this.#slot, { used, wholeCapacity: capacity }, this.#monotonicMs)
+  }
+
+  /** Whether a sender knows of every origin whose use may still matter in a bucket. */
+  #containsAll(capacity: number): boolean {
+    const { slots, entries } = this.#table
+    const matterMs = 2 * capacity * (slots.periodMs[this.#slot] as number)
+    let entry = slots.firstEntry[this.#slot] as number
+    for (; entry >= 0; entry = entries.next[entry] as number) {
+      if (this.#contained.has(entries.origin[entry] as number)) continue
+      if (this.#monotonicMs - (entries.publishedAt[entry] as number) < matterMs) return false
+    }
+    return true
   }
 
   counterEnd(): void {

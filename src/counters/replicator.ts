@@ -6,6 +6,7 @@
 import { BucketHistogram } from '../lib/bucket-histogram.js'
 import type { Random } from '../ports.js'
 import type { MemberName, OriginId } from '../vocabulary.js'
+import { BalanceTeller } from './balance-teller.js'
 import { checkpointKind, createWireEntry, MessageWriter, type WireEntry } from './counter-codec.js'
 import type { CounterTable } from './counter-table.js'
 import { MessageMerger } from './message-merger.js'
@@ -66,12 +67,6 @@ const repeatsMax = 3
 const repeatGapMs = 100
 /** So many of these are few. */
 const repeatsWithNewsMax = 32
-/** Balances of scarce buckets are compared with a random peer about this often. */
-const compareMs = 1000
-/** Buckets compared in one go, and slots looked at for them. */
-const comparedMax = 16
-const comparedLooksMax = 16_384
-
 /**
  * A pod that could not pull a state for so long takes its whole part all the same (product.md §6).
  */
@@ -93,8 +88,8 @@ export class Replicator {
   readonly #origin: OriginId
   readonly #payloadBytesMax: number
   readonly #ring: PeerRing
-  readonly #random: Random
   readonly #budget = new SendBudget()
+  readonly #balances: BalanceTeller
   readonly #merger: MessageMerger
   readonly #sender: StateSender
   readonly #inbox = new StateInbox()
@@ -102,8 +97,6 @@ export class Replicator {
   readonly #scratch: Int32Array
   #peers: readonly CounterPeer[] = []
   #lastBatchAtMs = Number.NEGATIVE_INFINITY
-  #compareAtMs = Number.NEGATIVE_INFINITY
-  #compareCursor = 0
   #synced = false
   /** States that this pod may still ask for, until it has seen all that one other pod knows. */
   #pullsLeft = pullsMax
@@ -120,7 +113,6 @@ export class Replicator {
     this.#origin = origin
     this.#payloadBytesMax = options.payloadBytesMax
     this.#ring = new PeerRing(ports.random)
-    this.#random = ports.random
     const self = table.origins.numberOfText(origin)
     this.#self = {
       hi: table.origins.hi[self] as number,
@@ -131,6 +123,14 @@ export class Replicator {
     table.nodeOf = origin => this.nodeOf(origin)
     this.#sender = new StateSender(table, this.#self)
     this.#scratch = new Int32Array(table.slots.slotsMax)
+    this.#balances = new BalanceTeller({
+      table,
+      self: this.#self,
+      ring: this.#ring,
+      budget: this.#budget,
+      random: ports.random,
+      bytesMax: options.payloadBytesMax,
+    })
     this.#merger = new MessageMerger({ table, self, ageHistogram: this.ageHistogram })
   }
 
@@ -219,6 +219,8 @@ export class Replicator {
   handleMessage(bytes: Uint8Array, monotonicMs: number, wallMs: number): void {
     const mayHandOn = !this.#ring.isMesh
     this.#merger.merge(bytes, monotonicMs, wallMs, { mayHandOn, onlyDrift: true })
+    if (this.#merger.lagging.size === 0) return
+    this.#balances.hasten(monotonicMs)
   }
 
   /**
@@ -281,7 +283,7 @@ export class Replicator {
       departures.nextDeadlineMs(),
     )
     if (this.#ring.pods < 2) return state
-    return Math.min(state, this.#batchDueAtMs(), this.#compareAtMs)
+    return Math.min(state, this.#batchDueAtMs(), this.#balances.dueAtMs)
   }
 
   #batchDueAtMs(): number {
@@ -310,39 +312,8 @@ export class Replicator {
     this.#sender.advance(monotonicMs, wallMs)
     this.#table.departures.advance(monotonicMs)
     if (monotonicMs >= this.#batchDueAtMs()) this.#batch(false, monotonicMs, wallMs, send)
-    if (monotonicMs >= this.#compareAtMs) this.#compareBalances(monotonicMs, wallMs, send)
-  }
-
-  /**
-   * Tells one random peer the balance of each scarce bucket with all totals contained in it, as a
-   * push/pull would. Nothing ends a drift of views while a bucket stays contested, and the pod that
-   * sees least would be denied the longer the fleet is busy.
-   */
-  #compareBalances(monotonicMs: number, wallMs: number, send: SendCounters): void {
-    this.#compareAtMs = monotonicMs + compareMs * (0.5 + this.#random())
-    const peers = this.#ring.all()
-    if (peers.length === 0) return
-    const { slots } = this.#table
-    let left = comparedMax
-    for (let looks = Math.min(comparedLooksMax, slots.slotsMax); looks > 0 && left > 0; looks--) {
-      const slot = this.#compareCursor
-      this.#compareCursor = (slot + 1) % slots.slotsMax
-      if (slots.scarce[slot] !== 1 || !slots.isTaken(slot)) continue
-      left--
-      const message = writeSnapshot({
-        table: this.#table,
-        self: this.#self,
-        from: slot,
-        count: 1,
-        bytesMax: this.#payloadBytesMax,
-        monotonicMs,
-        wallMs,
-        isCheckpoint: false,
-      })
-      const peer = peers[Math.floor(this.#random() * peers.length)]
-      if (message === null || peer === undefined) continue
-      send(peer.member, message)
-      this.#budget.spend(1, message.length, monotonicMs)
+    if (monotonicMs >= this.#balances.dueAtMs) {
+      this.#balances.tell(this.#merger.lagging, monotonicMs, wallMs, send)
     }
   }
 

@@ -21,5 +21,7 @@ export interface Delegate {
   notifyAlive?(peer: Member): string | null
   /** Payload of the acks to direct pings (memberlist's PingDelegate). */
   ackPayload?(): Uint8Array
+  /** A member that was asked (`Swim.ask`) has answered, straight or through another. */
+  notifyAnswer?(member: Member, nowMs: number): void
   notifyPingComplete?(peer: Member, rttMs: number, payload: Uint8Array): void
 }

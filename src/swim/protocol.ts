@@ -12,6 +12,7 @@
 import { assert } from '../lib/assert.js'
 import type { Entropy, Random } from '../ports.js'
 import type { Address, MemberName } from '../vocabulary.js'
+import { Asker } from './asker.js'
 import { type KeyError, Keyring } from './codec/keyring.js'
 import { decodePacket } from './codec/packet.js'
 import { createContext, type SwimContext, type Timed } from './context.js'
@@ -58,6 +59,7 @@ export class Swim {
   readonly #sender: PacketSender
   readonly #transitions: Transitions
   readonly #relay: Relay
+  readonly #asker: Asker
   readonly #exchanges: Exchanges
   #running: Running | null = null
   #judgeAfterMs = -Infinity
@@ -74,6 +76,7 @@ export class Swim {
     this.#sender = new PacketSender(this.#context)
     this.#transitions = new Transitions(this.#context)
     this.#relay = new Relay(this.#context, this.#sender)
+    this.#asker = new Asker(this.#context, this.#sender)
     this.#exchanges = new Exchanges(this.#context, {
       transitions: this.#transitions,
       pingAnswered: (stream, sequence) => this.#running?.prober.handleStreamAck(stream, sequence),
@@ -141,23 +144,27 @@ export class Swim {
 
   // --- input
 
-  /** One datagram, from the socket address it came from. Not read before the start. */
-  handlePacket(bytes: Uint8Array, from: Address, nowMs: number): void {
-    if (this.#running === null) return
+  /**
+   * One datagram, from the socket address it came from. Not read before the start. False when it is
+   * no packet of this ring.
+   */
+  handlePacket(bytes: Uint8Array, from: Address, nowMs: number): boolean {
+    if (this.#running === null) return false
     const { effects, options, wire } = this.#context
     effects.stats.packetsIn += 1
     effects.stats.packetBytesIn += bytes.length
     if (options.allowed?.(from.host) === false) {
       effects.drop('notAllowed', from, nowMs)
-      return
+      return false
     }
     const packet = decodePacket(bytes, wire)
     if (!packet.ok) {
       effects.drop(packet.error, from, nowMs)
-      return
+      return false
     }
     for (const error of packet.value.refused) effects.drop(error, from, nowMs)
     for (const message of packet.value.messages) this.#handleMessage(message, from, nowMs)
+    return true
   }
 
   /** A peer connected; null: close at once. */
@@ -225,6 +232,15 @@ export class Swim {
     if (mode === 'reliable') return this.#exchanges.openUser(member.address, message, nowMs)
     this.#sender.sendUserMessage(member, message)
     return true
+  }
+
+  /**
+   * Pings a member beside the schedule of probes, directly and through a random other one. Decides
+   * nothing here: `notifyAnswer` tells when an answer comes.
+   */
+  ask(to: MemberName, nowMs: number): void {
+    const target = this.#context.table.get(to)?.member
+    if (target !== undefined && to !== this.#context.options.name) this.#asker.ask(target, nowMs)
   }
 
   /** Spreads a message to everybody with the gossip, each node passing on its own copy only. */
@@ -316,7 +332,9 @@ export class Swim {
 
   #handleAck(sequence: number, payload: Uint8Array | null, nowMs: number): void {
     const own = this.#running?.prober.handleAck(sequence, payload ?? new Uint8Array(0), nowMs)
-    if (own !== true) this.#relay.handleAck(sequence, nowMs)
+    if (own !== true && !this.#asker.handleAck(sequence, nowMs)) {
+      this.#relay.handleAck(sequence, nowMs)
+    }
   }
 
   #nodeMeta(): Uint8Array {

@@ -78,7 +78,7 @@ describe('peers', () => {
 
   it('that died but are expected are a split: silent, counted, to be tried again', () => {
     const peers = new Peers(self, own)
-    peers.setExpected([address(1), address(2), address(3)])
+    peers.setExpected([address(1), address(2), address(3)], 0)
     const departed = peers.update([me, member('b-1', 2, metaOf('b', 5, 2), 'dead')])
     expect(departed).toEqual([])
     expect(peers.list().map(peer => peer.silent)).toEqual([true])
@@ -88,7 +88,7 @@ describe('peers', () => {
 
   it('that left are departed even where they are expected', () => {
     const peers = new Peers(self, own)
-    peers.setExpected([address(1), address(2)])
+    peers.setExpected([address(1), address(2)], 0)
     peers.update([me, member('b-1', 2, metaOf('b', 5, 2))])
     expect(peers.update([me, member('b-1', 2, metaOf('b', 5, 2), 'left')])).toEqual([origin(2)])
     expect(peers.list()).toEqual([])
