@@ -26,6 +26,17 @@ interface Known {
 
 export const addressText = (address: Address): string => `${address.host}:${address.port}`
 
+/** What a meta says, by its bytes: they are replaced when a member changes, never written to. */
+const decodedMetas = new WeakMap<Uint8Array, NodeMeta | null>()
+
+function metaOf(member: Member): NodeMeta | null {
+  const decoded = decodedMetas.get(member.meta)
+  if (decoded !== undefined) return decoded
+  const meta = decodeNodeMeta(member.meta)
+  decodedMetas.set(member.meta, meta)
+  return meta
+}
+
 export class Peers {
   readonly #self: MemberName
   readonly #selfMeta: { readonly node: string; readonly start: number }
@@ -83,7 +94,7 @@ export class Peers {
     const before = new Map([...this.#known].map(([name, known]) => [name, known.meta.origin]))
     this.#known.clear()
     for (const member of members) {
-      const meta = member.name === this.#self ? null : decodeNodeMeta(member.meta)
+      const meta = member.name === this.#self ? null : metaOf(member)
       if (!meta || this.#isFormerSelf(meta) || !this.#counts(member)) continue
       this.#known.set(member.name, { member, meta })
     }
@@ -178,7 +189,7 @@ export function memberViews(
   const views = new Map<string, MemberView>()
   for (const member of members) {
     const own = member.name === self
-    const meta = own ? selfMeta : decodeNodeMeta(member.meta)
+    const meta = own ? selfMeta : metaOf(member)
     const view: MemberView = {
       name: meta?.node ?? member.name,
       wireName: member.name,

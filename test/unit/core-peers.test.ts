@@ -48,6 +48,27 @@ describe('peers', () => {
     expect(peers.knownCount(address(1))).toBe(2)
   })
 
+  it('are seen by their latest meta, however often they were looked at before', () => {
+    const first = member('b-1', 2, metaOf('b', 5, 2))
+    const peers = peersWith(first)
+    peers.update([me, first])
+    expect(memberViews([me, first], self, own).map(view => view.meta?.draining)).toEqual([
+      false,
+      false,
+    ])
+    const draining = { ...first, meta: encodeNodeMeta({ ...metaOf('b', 5, 2), draining: true }) }
+    peers.update([me, draining])
+    expect(peers.list().map(peer => peer.draining)).toEqual([true])
+    expect(memberViews([me, draining], self, own).map(view => view.meta?.draining)).toEqual([
+      true,
+      false,
+    ])
+    const stranger = { ...first, meta: new TextEncoder().encode('gvX') }
+    expect(peers.update([me, stranger])).toEqual([origin(2)])
+    expect(peers.update([me, first])).toEqual([])
+    expect(peers.list()).toHaveLength(1)
+  })
+
   it('of one node are one: the newest start stands for it', () => {
     const peers = peersWith(
       member('b-1', 2, metaOf('b', 5, 2), 'suspect'),
