@@ -6,7 +6,7 @@
  */
 import { assert } from '../lib/assert.js'
 import { bucketTat, bucketUsed } from '../lib/bucket-level.js'
-import type { CounterShape, OriginId } from '../vocabulary.js'
+import type { CounterFamily, CounterShape, OriginId } from '../vocabulary.js'
 import { CounterIds, counterIdText, longKeyDigest, parseCounterId } from './counter-id.js'
 import { type CounterPart, counterParts } from './counter-parts.js'
 import { Demand } from './demand.js'
@@ -149,6 +149,10 @@ export class CounterTable {
 
   hasSurplus(slot: number): boolean {
     return this.slots.family[slot] === bucketFamily
+  }
+
+  familyOf(slot: number): CounterFamily {
+    return this.shapes.at(this.slots.shape[slot] as number).family
   }
 
   waitMs(slot: number, units: number, monotonicMs: number, wallMs: number): number {

@@ -2,6 +2,7 @@
 import { bucketUsed, bucketWaitMs } from '../lib/bucket-level.js'
 import type { CounterTable } from './counter-table.js'
 import { bucketFamily, fixedFamily, gaugeFamily, logFamily, slicesPerWindow } from './family.js'
+import { sliceGone } from './levels.js'
 
 /** Nobody knows when requests in flight end. */
 const gaugeWaitMs = 1000
@@ -86,12 +87,17 @@ function logWaitMs(table: CounterTable, slot: number, excess: number, wallMs: nu
     const othersAt =
       others < 0 ? Number.POSITIVE_INFINITY : (slices.time[others] as number) + lengthMs + sliceMs
     if (ownAt <= othersAt) {
-      at = ownAt
+      at = Math.max(at, ownAt)
       left -= slices.net(own)
       own = own === ownEnd ? -1 : (slices.next[own] as number)
     } else {
-      at = othersAt
-      left -= slices.net(others)
+      const time = slices.time[others] as number
+      const net = slices.net(others)
+      const gone = sliceGone(time, lengthMs, wallMs)
+      // A slice leaves evenly: not all of it need be gone.
+      const needed = net > 0 ? Math.min(1, gone + left / net) : 1
+      at = Math.max(at, time + lengthMs + needed * sliceMs)
+      left -= net * (1 - gone)
       others = others === othersEnd ? -1 : (slices.next[others] as number)
     }
   }

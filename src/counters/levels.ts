@@ -92,7 +92,9 @@ export class Levels {
     if (family === gaugeFamily) return Math.max(0, this.#present(slot))
     if (family === logFamily) {
       this.#dropOld(slot, wallMs)
-      return Math.max(0, (slots.previous[slot] as number) + (slots.othersUsed[slot] as number))
+      const own = slots.previous[slot] as number
+      const others = (slots.othersUsed[slot] as number) - this.#leaving(slot, wallMs)
+      return Math.max(0, own + others)
     }
     const clock = this.clock(slot)
     this.roll(slot, clock.idAt(wallMs))
@@ -287,6 +289,19 @@ export class Levels {
     }
   }
 
+  /**
+   * What of others' oldest slice has left the window: when exactly its moments were nobody knows,
+   * so it goes evenly.
+   */
+  #leaving(slot: number, wallMs: number): number {
+    const slices = this.#slices
+    const list = this.#slots.othersLog[slot] as number
+    if (list < 0) return 0
+    const oldest = slices.first(list)
+    const lengthMs = this.#slots.periodMs[slot] as number
+    return slices.net(oldest) * sliceGone(slices.time[oldest] as number, lengthMs, wallMs)
+  }
+
   #dropOld(slot: number, wallMs: number): void {
     const slots = this.#slots
     const slices = this.#slices
@@ -307,6 +322,12 @@ export class Levels {
     const left = (slots.othersUsed[slot] as number) + slices.gained
     slots.othersUsed[slot] = slots.othersLog[slot] === -1 ? 0 : left
   }
+}
+
+/** The part of a slice, 0..1, that has left a window of `lengthMs`; `time`: its beginning. */
+export function sliceGone(time: number, lengthMs: number, wallMs: number): number {
+  const goneMs = wallMs - lengthMs - time
+  return Math.min(1, Math.max(0, (goneMs * slicesPerWindow) / lengthMs))
 }
 
 /** Two counters as one sliding window: the window before counts by the part of it still in view. */

@@ -63,6 +63,10 @@ export class EntryMerger {
     entries.epoch[entry] = wire.epoch
     if (offers > 0) {
       entries.offered[entry] = wire.offered
+      // Buckets do not ask for it, and what stays unwritten takes no memory.
+      if (family !== bucketFamily && publishedAt > (slots.othersAskedAt[slot] as number)) {
+        slots.othersAskedAt[slot] = publishedAt
+      }
       const sinceMs = isKnown ? publishedAt - (entries.publishedAt[entry] as number) : wire.mark
       if (charge && sinceMs < surgeMemoryMs) this.#table.demand.noteSurge(slot, offers, monotonicMs)
     }

@@ -40,11 +40,12 @@ export class SlicePool {
   }
 
   /**
-   * Adds to the end of a list and returns the list. Within `resolutionMs` of the newest node the
-   * amount joins it and the node takes the later time: a log never forgets early.
+   * Adds to the end of a list and returns the list. In the newest node's span of the clock, spans
+   * being `resolutionMs` long (0: none), the amount joins it and the node takes the later time: a
+   * log never forgets early. A node stays in its span, however steady the traffic.
    */
   append(list: number, time: number, units: number, resolutionMs: number): number {
-    if (list >= 0 && time - (this.time[list] as number) < resolutionMs) {
+    if (list >= 0 && isWithin(this.time[list] as number, time, resolutionMs)) {
       this.added[list] = (this.added[list] as number) + units
       if (time > (this.time[list] as number)) this.time[list] = time
       return list
@@ -201,4 +202,10 @@ export class SlicePool {
     this.next[node] = this.#free
     this.#free = node
   }
+}
+
+/** Not later than the span of the clock in which `newest` lies. */
+function isWithin(newest: number, time: number, spanMs: number): boolean {
+  if (spanMs <= 0) return time < newest
+  return Math.floor(time / spanMs) <= Math.floor(newest / spanMs)
 }

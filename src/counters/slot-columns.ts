@@ -61,6 +61,8 @@ export class SlotColumns {
   /** Units the others were asked for in the last moments, fading; for sudden bursts. */
   readonly surge: Float64Array
   readonly surgeAt: Float64Array
+  /** When another pod was last asked, as news told; of windows only, 0: never. */
+  readonly othersAskedAt: Float64Array
   readonly entitlement: Float64Array
   readonly entitledAt: Float64Array
   /** 1 while shares decide. */
@@ -130,6 +132,7 @@ export class SlotColumns {
     this.othersDemandAt = f64()
     this.surge = f64()
     this.surgeAt = f64()
+    this.othersAskedAt = f64()
     this.entitlement = f64()
     this.entitledAt = f64()
     this.scarce = u8()
@@ -215,6 +218,7 @@ export class SlotColumns {
       this.ownDemand,
       this.othersDemand,
       this.surge,
+      this.othersAskedAt,
       this.entitlement,
       this.splitUsed,
       this.splitCapacity,

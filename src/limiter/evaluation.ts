@@ -183,7 +183,7 @@ export class Evaluation {
     }
     const store = this.#store
     const room = this.room[place] as number
-    const share = this.#share.share(slot, room)
+    const share = this.#share.share(slot, room, monotonicMs)
     into.remaining = Math.max(0, Math.floor(share + unitEpsilon))
     // A bucket's times follow from its room; the other families are asked.
     const capacity = store.slots.capacity[slot] as number

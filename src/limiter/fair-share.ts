@@ -7,6 +7,7 @@
  * columns.
  */
 import type { UsageStore } from './usage-store.js'
+import { WindowShare } from './window-share.js'
 
 /** Shortest lag that the guard is sized for, milliseconds. */
 const guardLagMsMin = 20
@@ -127,6 +128,7 @@ export function driftUnits(capacity: number, unusedEntitlement: number): number 
 
 export class FairShare {
   readonly #store: UsageStore
+  readonly #windows: WindowShare
   /**
    * The latest stall of the process, monotonic: from when, until when, and to when it has effect.
    */
@@ -136,6 +138,7 @@ export class FairShare {
 
   constructor(store: UsageStore) {
     this.#store = store
+    this.#windows = new WindowShare(store)
   }
 
   /**
@@ -155,7 +158,8 @@ export class FairShare {
     const slots = store.slots
     const careful = monotonicMs < this.#carefulUntilMs
     const others = store.othersDemand(slot, careful ? this.#stalledAtMs : monotonicMs)
-    if (others <= 0) {
+    const isWindow = this.#windows.isWindow(slot)
+    if (others <= 0 || (isWindow && !careful && this.#windows.isAlone(slot, monotonicMs))) {
       slots.scarce[slot] = 0
       return room >= cost - unitEpsilon
     }
@@ -169,6 +173,7 @@ export class FairShare {
       slots.scarce[slot] = 1
       slots.entitlement[slot] = firstEntitlement(cost, store.ownDemand(slot, monotonicMs))
       slots.entitledAt[slot] = careful ? this.#stalledAtMs : monotonicMs
+      if (isWindow) this.#windows.enter(slot, cost, room, others, monotonicMs)
     } else if (
       !careful &&
       room > plentyUnits(capacity, guardUnits(capacity, others, store.lagMs))
@@ -196,6 +201,12 @@ export class FairShare {
     const own = store.ownDemand(slot, monotonicMs)
     // What was asked of a pod that stood still says little: it may have an even part at least.
     const part = Math.max(own > 0 ? own / (own + others) : 0, careful ? 1 / store.pods : 0)
+    if (this.#windows.isWindow(slot)) {
+      const fromMs = this.#resumedAtMs - entitlementMs
+      const fits = room >= cost - unitEpsilon
+      this.#windows.accrue(slot, cost, room, part, { fromMs, monotonicMs, fits, careful })
+      return room
+    }
     if (rate === 0) {
       slots.entitlement[slot] = Math.max(1, part * capacity) - store.ownUsage(slot)
       return room
@@ -222,9 +233,12 @@ export class FairShare {
   }
 
   /** Units this pod may take now: whole fleet's room, or its own part of it. */
-  share(slot: number, room: number): number {
+  share(slot: number, room: number, monotonicMs: number): number {
     const slots = this.#store.slots
-    return slots.scarce[slot] === 0 ? room : Math.min(room, slots.entitlement[slot] as number)
+    const isMine = this.#windows.isWindow(slot) && this.#windows.isAlone(slot, monotonicMs)
+    return slots.scarce[slot] === 0 || isMine
+      ? room
+      : Math.min(room, slots.entitlement[slot] as number)
   }
 
   /** Until the entitlement covers `cost`, milliseconds; 0 when it does or when there is plenty. */
@@ -235,6 +249,7 @@ export class FairShare {
     const missing = cost - (slots.entitlement[slot] as number)
     const rate = slots.rate[slot] as number
     if (missing <= 0 || rate === 0) return 0
+    if (this.#windows.isWindow(slot)) return this.#windows.waitMs(slot, missing, room, monotonicMs)
     const own = store.ownDemand(slot, monotonicMs)
     const part = own / (own + store.othersDemand(slot, monotonicMs))
     const fill = part * entitlementRate(rate, room, store.hasSurplus(slot))

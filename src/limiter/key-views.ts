@@ -43,7 +43,7 @@ export class KeyViews {
       limit: limit.count,
       capacity: slots.capacity[slot] as number,
       windowMs: limit.windowMs,
-      remaining: Math.max(0, Math.floor(this.#share.share(slot, room) + unitEpsilon)),
+      remaining: Math.max(0, Math.floor(this.#share.share(slot, room, monotonicMs) + unitEpsilon)),
       resetAfterMs: Math.max(0, store.resetMs(slot, monotonicMs, wallMs)),
       scarce: slots.scarce[slot] === 1,
       hits: slots.hits[slot] as number,

@@ -3,7 +3,7 @@
  * it. `counters/counter-table.ts` has this shape. Slots are small numbers, valid until the next
  * `open`.
  */
-import type { CounterShape, OriginId } from '../vocabulary.js'
+import type { CounterFamily, CounterShape, OriginId } from '../vocabulary.js'
 
 /** Columns the limiter reads or keeps per counter. Units, milliseconds, units per millisecond. */
 export interface UsageColumns {
@@ -14,6 +14,8 @@ export interface UsageColumns {
   readonly entitlement: Float64Array
   readonly entitledAt: Float64Array
   readonly scarce: Uint8Array
+  /** When another pod was last asked, monotonic, as far as news tells; of windows only. */
+  readonly othersAskedAt: Float64Array
   readonly shape: Int32Array
   readonly epoch: Uint32Array
   readonly identity: Int32Array
@@ -67,8 +69,9 @@ export interface UsageStore {
   waitMs(slot: number, units: number, monotonicMs: number, wallMs: number): number
   /** Until the counter is untouched again (a fixed window: until it ends). */
   resetMs(slot: number, monotonicMs: number, wallMs: number): number
-  /** What is left is handed out on top of the rate; windows hand out their rate only. */
+  /** What is left is handed out on top of the rate: a bucket, no window. */
   hasSurplus(slot: number): boolean
+  familyOf(slot: number): CounterFamily
   /** Random 32 bits of this process. */
   readonly seed: number
   /** The 64-bit id between pods, 16 hex digits. */
