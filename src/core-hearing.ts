@@ -7,8 +7,8 @@
  *                                                                                  silent
  *
  * Any packet that comes straight from it ends that, and so does its answer through another: a link
- * that is broken one way is no split. A pod that was seldom heard is left to SWIM: nothing can be
- * read from its silence, and it has little to tell.
+ * that is broken one way is no split. A pod that was seldom heard is asked only when another has
+ * fallen silent, and else left to SWIM: nothing can be read from its silence.
  */
 import type { Address } from './vocabulary.js'
 
@@ -32,6 +32,8 @@ interface Heard {
   /** Between packets on average, milliseconds; Infinity until the second one. */
   gapMs: number
   askAtMs: number
+  /** When it was first asked since it was last heard; Infinity when it was not. */
+  askedSinceMs: number
   silent: boolean
 }
 
@@ -63,6 +65,7 @@ export class Hearing {
     pod.lastMs = nowMs
     pod.silent = false
     pod.askAtMs = Number.POSITIVE_INFINITY
+    pod.askedSinceMs = Number.POSITIVE_INFINITY
     if (pod.gapMs <= talkerGapMs) {
       pod.askAtMs = nowMs + askAfterMs
       this.#deadlineMs = Math.min(this.#deadlineMs, pod.askAtMs)
@@ -80,6 +83,7 @@ export class Hearing {
       if (pod.silent || pod.askAtMs === Number.POSITIVE_INFINITY) continue
       pod.lastMs = nowMs
       pod.askAtMs = nowMs + askAfterMs
+      pod.askedSinceMs = Number.POSITIVE_INFINITY
     }
     this.#arm()
   }
@@ -94,7 +98,8 @@ export class Hearing {
     let fell = false
     for (const pod of this.#pods.values()) {
       if (pod.silent || nowMs < pod.askAtMs) continue
-      if (nowMs >= pod.lastMs + silentAfterMs) {
+      const answerByMs = pod.askedSinceMs + silentAfterMs - askAfterMs
+      if (nowMs >= pod.lastMs + silentAfterMs && nowMs >= answerByMs) {
         pod.silent = true
         pod.askAtMs = Number.POSITIVE_INFINITY
         fell = true
@@ -102,9 +107,19 @@ export class Hearing {
       }
       ask(pod.address)
       pod.askAtMs = nowMs + askEveryMs
+      pod.askedSinceMs = Math.min(pod.askedSinceMs, nowMs)
     }
+    if (fell) this.#askQuiet(nowMs)
     this.#arm()
     return fell
+  }
+
+  /** Where one is cut off others may be: in a large fleet few are heard often at first hand. */
+  #askQuiet(nowMs: number): void {
+    for (const pod of this.#pods.values()) {
+      if (pod.silent || nowMs < pod.lastMs + askAfterMs) continue
+      pod.askAtMs = Math.min(pod.askAtMs, nowMs)
+    }
   }
 
   #arm(): void {
@@ -120,6 +135,7 @@ function unheard(address: Address, nowMs: number): Heard {
     lastMs: nowMs,
     gapMs: silentAfterMs,
     askAtMs: Number.POSITIVE_INFINITY,
+    askedSinceMs: Number.POSITIVE_INFINITY,
     silent: false,
   }
 }
