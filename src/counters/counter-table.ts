@@ -9,7 +9,7 @@ import { bucketTat, bucketUsed } from '../lib/bucket-level.js'
 import type { CounterFamily, CounterShape, OriginId } from '../vocabulary.js'
 import { CounterIds, counterIdText, longKeyDigest, parseCounterId } from './counter-id.js'
 import { type CounterPart, counterParts } from './counter-parts.js'
-import { Demand } from './demand.js'
+import { Demand, type DemandNumbers } from './demand.js'
 import { DepartureSweep } from './departures.js'
 import { Eviction } from './eviction.js'
 import { bucketFamily, familyCode, logFamily } from './family.js'
@@ -115,6 +115,16 @@ export class CounterTable {
     return this.levels.used(slot, monotonicMs, wallMs)
   }
 
+  readRoom(
+    slot: number,
+    rooms: Float64Array,
+    place: number,
+    monotonicMs: number,
+    wallMs: number,
+  ): void {
+    this.levels.readRoom(slot, rooms, place, monotonicMs, wallMs)
+  }
+
   ownUsage(slot: number): number {
     return this.levels.ownUsage(slot)
   }
@@ -131,8 +141,12 @@ export class CounterTable {
     return this.demand.others(slot, monotonicMs)
   }
 
-  othersSurge(slot: number, monotonicMs: number): number {
-    return this.demand.surge(slot, monotonicMs)
+  readDemand(slot: number, othersAtMs: number, monotonicMs: number, into: DemandNumbers): void {
+    this.demand.read(slot, othersAtMs, monotonicMs, into)
+  }
+
+  readSurge(slot: number, monotonicMs: number, into: DemandNumbers): void {
+    this.demand.readSurge(slot, monotonicMs, into)
   }
 
   consume(slot: number, units: number, monotonicMs: number, wallMs: number): void {
@@ -143,8 +157,8 @@ export class CounterTable {
     return this.levels.giveBack(slot, units, monotonicMs, wallMs)
   }
 
-  noteChange(slot: number, room: number, monotonicMs: number): void {
-    this.queue.note(slot, room, monotonicMs)
+  noteChange(slot: number, rooms: Float64Array, place: number, monotonicMs: number): void {
+    this.queue.noteListed(slot, rooms, place, monotonicMs)
   }
 
   hasSurplus(slot: number): boolean {

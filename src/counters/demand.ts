@@ -29,11 +29,31 @@ export const demandHoldMs = 250
  */
 export const plausibleRates = 2
 
+/** Where demand is left that was read, units per millisecond. */
+export interface DemandNumbers {
+  own: number
+  others: number
+  surge: number
+}
+
 export class Demand {
   readonly #slots: SlotColumns
   readonly #entries: OriginEntries
   readonly #origins: OriginRegistry
   readonly #fleet: { readonly pods: number }
+  /*
+   * A decision allocates nothing, so numbers with fractions go from function to function in these
+   * fields: as arguments or results they may each need a place on the heap.
+   */
+  /** Time constant of the counter at hand, milliseconds. */
+  #tauMs = Number.NaN
+  /** Time over which a demand fades, milliseconds, and in time constants. */
+  #quietMs = Number.NaN
+  #spans = Number.NaN
+  /** What is left of it, 0..1. */
+  #left = Number.NaN
+  /** The demand or units at hand. */
+  #found = Number.NaN
 
   constructor(parts: {
     readonly slots: SlotColumns
@@ -47,49 +67,92 @@ export class Demand {
     this.#fleet = parts
   }
 
-  /**
-   * Time constant of a counter's average, milliseconds. Never longer than the limit's own burst
-   * lasts, which covers what a slow average gets wrong.
-   */
+  /** Time constant of a counter's average, milliseconds. */
   tauMs(slot: number): number {
+    this.#findTau(slot)
+    return this.#tauMs
+  }
+
+  /**
+   * Never longer than the limit's own burst lasts, which covers what a slow average gets wrong.
+   */
+  #findTau(slot: number): void {
     const rate = this.#slots.rate[slot] as number
-    if (rate === 0) return demandTauMsMin
+    if (rate === 0) {
+      this.#tauMs = demandTauMsMin
+      return
+    }
     const capacity = this.#slots.capacity[slot] as number
     const tauMs = Math.min(evenShareUnits * this.#fleet.pods, capacity) / rate
-    return Math.max(demandTauMsMin, Math.min(demandTauMsMax, tauMs))
+    this.#tauMs = Math.max(demandTauMsMin, Math.min(demandTauMsMax, tauMs))
   }
 
   /** Counts an offer of `units` >= 0 to this pod. */
   offer(slot: number, units: number, monotonicMs: number): void {
     const slots = this.#slots
-    const tauMs = this.tauMs(slot)
-    const age = monotonicMs - (slots.ownDemandAt[slot] as number)
-    slots.ownDemand[slot] = (slots.ownDemand[slot] as number) * faded(age, tauMs) + units / tauMs
+    this.#findTau(slot)
+    const demand = slots.ownDemand[slot] as number
+    this.#quietMs = monotonicMs - (slots.ownDemandAt[slot] as number)
+    this.#fade()
+    slots.ownDemand[slot] = demand * this.#left + units / this.#tauMs
     slots.ownDemandAt[slot] = monotonicMs
     slots.offered[slot] = (slots.offered[slot] as number) + units
   }
 
   /** Own demand now, not bounded. */
   own(slot: number, monotonicMs: number): number {
+    this.#findOwn(slot, monotonicMs)
+    return this.#found
+  }
+
+  #findOwn(slot: number, monotonicMs: number): void {
     const demand = this.#slots.ownDemand[slot] as number
-    if (demand === 0) return 0
     const age = monotonicMs - (this.#slots.ownDemandAt[slot] as number)
+    this.#found = demand
     // Within a decision the request at hand has just been counted.
-    return age <= 0 ? demand : demand * faded(age, this.tauMs(slot))
+    if (demand === 0 || age <= 0) return
+    this.#findTau(slot)
+    this.#quietMs = age
+    this.#fade()
+    this.#found = demand * this.#left
   }
 
   /** Demand of all others now. */
   others(slot: number, monotonicMs: number): number {
+    this.#findOthers(slot, monotonicMs)
+    return this.#found
+  }
+
+  #findOthers(slot: number, monotonicMs: number): void {
     const demand = this.#slots.othersDemand[slot] as number
-    if (demand === 0) return 0
     const age = monotonicMs - (this.#slots.othersDemandAt[slot] as number)
-    return age <= demandHoldMs ? demand : demand * faded(age - demandHoldMs, this.tauMs(slot))
+    this.#found = demand
+    if (demand === 0 || age <= demandHoldMs) return
+    this.#findTau(slot)
+    this.#quietMs = age - demandHoldMs
+    this.#fade()
+    this.#found = demand * this.#left
+  }
+
+  /** Own demand, bounded, and that of all others. */
+  read(slot: number, othersAtMs: number, monotonicMs: number, into: DemandNumbers): void {
+    this.#findOthers(slot, othersAtMs)
+    into.others = this.#found
+    this.#findOwn(slot, monotonicMs)
+    this.#bound(slot)
+    into.own = this.#found
+  }
+
+  readSurge(slot: number, monotonicMs: number, into: DemandNumbers): void {
+    this.#findSurge(slot, monotonicMs)
+    into.surge = this.#found
   }
 
   /** Counts offers to others that news has just told of. */
   noteSurge(slot: number, units: number, monotonicMs: number): void {
     const slots = this.#slots
-    slots.surge[slot] = this.#recentUnits(slot, monotonicMs) + units
+    this.#findRecent(slot, monotonicMs)
+    slots.surge[slot] = this.#found + units
     slots.surgeAt[slot] = monotonicMs
   }
 
@@ -98,28 +161,43 @@ export class Demand {
    * alone may have brought together, one deviation, is not believed.
    */
   surge(slot: number, monotonicMs: number): number {
-    const units = this.#recentUnits(slot, monotonicMs)
-    return units <= 1 ? 0 : (units - Math.sqrt(units)) / surgeTauMs
+    this.#findSurge(slot, monotonicMs)
+    return this.#found
   }
 
-  #recentUnits(slot: number, monotonicMs: number): number {
+  #findSurge(slot: number, monotonicMs: number): void {
+    this.#findRecent(slot, monotonicMs)
+    const units = this.#found
+    this.#found = units <= 1 ? 0 : (units - Math.sqrt(units)) / surgeTauMs
+  }
+
+  #findRecent(slot: number, monotonicMs: number): void {
     const units = this.#slots.surge[slot] as number
-    if (units === 0) return 0
     const age = monotonicMs - (this.#slots.surgeAt[slot] as number)
-    return age > 10 * surgeTauMs ? 0 : units * decay(age / surgeTauMs)
+    this.#found = 0
+    if (units === 0 || age > 10 * surgeTauMs) return
+    this.#spans = age / surgeTauMs
+    this.#decay()
+    this.#found = units * this.#left
   }
 
   /** What of a pod's demand counts. A gauge has no rate and knows no such bound. */
   plausible(slot: number, demand: number): number {
+    this.#found = demand
+    this.#bound(slot)
+    return this.#found
+  }
+
+  #bound(slot: number): void {
     const rate = this.#slots.rate[slot] as number
-    return rate > 0 ? Math.min(demand, plausibleRates * rate) : demand
+    if (rate > 0) this.#found = Math.min(this.#found, plausibleRates * rate)
   }
 
   /** Adds the others' demand up; after news. Walks the counter's origins. */
   sumOthers(slot: number, monotonicMs: number): void {
     const slots = this.#slots
     const entries = this.#entries
-    const tauMs = this.tauMs(slot)
+    this.#findTau(slot)
     let sum = 0
     let entry = slots.firstEntry[slot] as number
     for (; entry >= 0; entry = entries.next[entry] as number) {
@@ -128,20 +206,27 @@ export class Demand {
       const state = this.#origins.state[entries.origin[entry] as number]
       if (state === originDeparted || state === originSilent) continue
       const age = monotonicMs - (entries.publishedAt[entry] as number)
-      sum += this.plausible(slot, demand) * faded(age - demandHoldMs, tauMs)
+      this.#quietMs = age - demandHoldMs
+      this.#fade()
+      sum += this.plausible(slot, demand) * this.#left
     }
     slots.othersDemand[slot] = sum
     slots.othersDemandAt[slot] = monotonicMs
   }
-}
 
-/** What is left of a demand that has faded for `quietMs`. */
-function faded(quietMs: number, tauMs: number): number {
-  if (quietMs <= 0) return 1
-  return quietMs > 12 * tauMs ? 0 : decay(quietMs / tauMs)
-}
+  /** What is left of a demand that has faded for `#quietMs`. */
+  #fade(): void {
+    if (this.#quietMs <= 0) this.#left = 1
+    else if (this.#quietMs > 12 * this.#tauMs) this.#left = 0
+    else {
+      this.#spans = this.#quietMs / this.#tauMs
+      this.#decay()
+    }
+  }
 
-/** exp(-x) for x >= 0, by its series (error below 1e-5) where that is several times quicker. */
-function decay(x: number): number {
-  return x < 0.1 ? 1 - x * (1 - x * (0.5 - x / 6)) : Math.exp(-x)
+  /** exp(-x) for x >= 0, by its series (error below 1e-5) where that is several times quicker. */
+  #decay(): void {
+    const x = this.#spans
+    this.#left = x < 0.1 ? 1 - x * (1 - x * (0.5 - x / 6)) : Math.exp(-x)
+  }
 }

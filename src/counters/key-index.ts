@@ -63,7 +63,7 @@ export class KeyIndex {
 }
 
 /**
- * A seeded 32-bit hash of a counter's identity and key text, for this process only. Cheap rather
+ * A seeded 31-bit hash (one bit more would not be a small integer) of a counter's identity and key text, for this process only. Cheap rather
  * than strong: a full comparison follows, and the seeds keep clients from aiming at one probe
  * chain.
  */
@@ -86,6 +86,6 @@ export class TextHash {
     }
     hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
-    return (hash ^ (hash >>> 16)) >>> 0
+    return (hash ^ (hash >>> 16)) >>> 1
   }
 }

@@ -39,6 +39,8 @@ export class Levels {
   #catchUpUntilMs = Number.NEGATIVE_INFINITY
   /** Refill of the stall that own consumption passed over, milliseconds, by slot. */
   readonly #passedOver = new Map<number, number>()
+  /** What `#find` found: a number with a fraction that a function returns may need the heap. */
+  #units = Number.NaN
 
   constructor(parts: {
     readonly slots: SlotColumns
@@ -72,23 +74,50 @@ export class Levels {
 
   /** Units in use now, reservations included; may exceed the capacity (a debt), never negative. */
   used(slot: number, monotonicMs: number, wallMs: number): number {
-    return this.published(slot, monotonicMs, wallMs) + (this.#slots.reserved[slot] as number)
+    this.#find(slot, monotonicMs, wallMs)
+    return this.#units + (this.#slots.reserved[slot] as number)
+  }
+
+  /** Puts the units that are left now into a list. Negative: a debt. */
+  readRoom(
+    slot: number,
+    rooms: Float64Array,
+    place: number,
+    monotonicMs: number,
+    wallMs: number,
+  ): void {
+    this.#find(slot, monotonicMs, wallMs)
+    const slots = this.#slots
+    const used = this.#units + (slots.reserved[slot] as number)
+    rooms[place] = (slots.capacity[slot] as number) - used
   }
 
   /** As `used`, without the reservations of requests in flight. */
   published(slot: number, monotonicMs: number, wallMs: number): number {
+    this.#find(slot, monotonicMs, wallMs)
+    return this.#units
+  }
+
+  #find(slot: number, monotonicMs: number, wallMs: number): void {
+    const slots = this.#slots
+    if (slots.family[slot] !== bucketFamily) {
+      this.#units = this.#counted(slot, wallMs)
+      return
+    }
+    const unitMs = slots.periodMs[slot] as number
+    const used = bucketUsed(slots.level[slot] as number, monotonicMs, unitMs)
+    const usedMax = 2 * (slots.capacity[slot] as number)
+    this.#units = Math.min(used, usedMax)
+    if (used <= usedMax) return
+    // More than a debt can be: the clock went back, or the limit fell. Neither may shut for long.
+    this.debtForgiven += used - usedMax
+    slots.level[slot] = monotonicMs + usedMax * unitMs
+  }
+
+  /** What a gauge, a log or a window counts. */
+  #counted(slot: number, wallMs: number): number {
     const slots = this.#slots
     const family = slots.family[slot] as number
-    if (family === bucketFamily) {
-      const unitMs = slots.periodMs[slot] as number
-      const used = bucketUsed(slots.level[slot] as number, monotonicMs, unitMs)
-      const usedMax = 2 * (slots.capacity[slot] as number)
-      if (used <= usedMax) return used
-      // More than a debt can be: the clock went back, or the limit fell. Neither may shut for long.
-      this.debtForgiven += used - usedMax
-      slots.level[slot] = monotonicMs + usedMax * unitMs
-      return usedMax
-    }
     if (family === gaugeFamily) return Math.max(0, this.#present(slot))
     if (family === logFamily) {
       this.#dropOld(slot, wallMs)

@@ -38,6 +38,7 @@ export class SendQueue {
   readonly #slots: SlotColumns
   readonly #levels: Levels
   readonly #lists: readonly SlotList[]
+  readonly #room = new Float64Array(1)
 
   constructor(parts: { readonly slots: SlotColumns; readonly levels: Levels }) {
     this.#slots = parts.slots
@@ -93,6 +94,13 @@ export class SendQueue {
    * left in this pod's eyes, units, negative in debt.
    */
   note(slot: number, room: number, monotonicMs: number): void {
+    this.#room[0] = room
+    this.noteListed(slot, this.#room, 0, monotonicMs)
+  }
+
+  /** As `note`; the room stands in a list, where the number needs no heap. */
+  noteListed(slot: number, rooms: Float64Array, place: number, monotonicMs: number): void {
+    const room = rooms[place] as number
     const slots = this.#slots
     const unsent = Math.abs(this.#levels.ownUsage(slot) - (slots.sentUsage[slot] as number))
     const since = slots.dirtySince[slot] as number

@@ -25,6 +25,10 @@ export class Evaluation {
   /** Units left of the fleet's, kept up to date through the decision. */
   readonly room: Float64Array
   count = 0
+  /** Until a pod's share lets the request pass. */
+  readonly #waitMs: Float64Array
+  /** Room of a counter outside a decision. */
+  readonly #single = new Float64Array(1)
   readonly #store: UsageStore
   readonly #share: FairShare
   readonly #sketch: KeySketch
@@ -39,6 +43,7 @@ export class Evaluation {
     this.missing = new Uint8Array(rulesMax)
     this.delayMs = new Float64Array(rulesMax)
     this.room = new Float64Array(rulesMax)
+    this.#waitMs = new Float64Array(rulesMax)
     this.#store = parts.store
     this.#share = parts.share
     this.#sketch = parts.sketch
@@ -97,8 +102,8 @@ export class Evaluation {
     const slots = store.slots
     const plan = this.plans[place] as RulePlan
     const cost = this.cost[place] as number
-    const room = (slots.capacity[slot] as number) - store.used(slot, monotonicMs, wallMs)
-    this.room[place] = room
+    store.readRoom(slot, this.room, place, monotonicMs, wallMs)
+    const room = this.room[place] as number
     if (cost < 0) return true
     if (cost === 0) return room >= -unitEpsilon
     slots.hits[slot] = (slots.hits[slot] as number) + 1
@@ -109,7 +114,7 @@ export class Evaluation {
       this.delayMs[place] = used * (slots.periodMs[slot] as number)
       return room >= cost - unitEpsilon
     }
-    return this.#share.admits(slot, cost, room, monotonicMs)
+    return this.#share.admits(slot, cost, this.room, place, monotonicMs)
   }
 
   /** `onPartition: closed` gives nothing to keys that were first seen while the fleet is split. */
@@ -146,7 +151,7 @@ export class Evaluation {
       this.#share.took(slot, cost)
     }
     this.room[place] = (this.room[place] as number) - taken
-    store.noteChange(slot, this.room[place] as number, monotonicMs)
+    store.noteChange(slot, this.room, place, monotonicMs)
   }
 
   /** Counts a denial, and lets the others know of the demand. */
@@ -155,14 +160,13 @@ export class Evaluation {
     if (slot < 0) return
     const { denied } = this.#store.slots
     denied[slot] = (denied[slot] as number) + 1
-    this.#store.noteChange(slot, this.room[place] as number, monotonicMs)
+    this.#store.noteChange(slot, this.room, place, monotonicMs)
   }
 
   /** Tells the sending side of a counter that moved outside a decision. */
   note(slot: number, monotonicMs: number, wallMs: number): void {
-    const store = this.#store
-    const room = (store.slots.capacity[slot] as number) - store.used(slot, monotonicMs, wallMs)
-    store.noteChange(slot, room, monotonicMs)
+    this.#store.readRoom(slot, this.#single, 0, monotonicMs, wallMs)
+    this.#store.noteChange(slot, this.#single, 0, monotonicMs)
   }
 
   /** The verdict of a rule as it stands now: after charging, when it was charged. */
@@ -197,7 +201,8 @@ export class Evaluation {
       limit.isBucket && cost <= capacity
         ? Math.max(0, cost - room) * unitMs
         : store.waitMs(slot, cost, monotonicMs, wallMs)
-    const byShare = this.#share.waitMs(slot, cost, room, monotonicMs)
+    this.#share.readWait(slot, cost, this.room, this.#waitMs, place, monotonicMs)
+    const byShare = this.#waitMs[place] as number
     into.retryAfterMs = Math.min(waitMsMax, Math.ceil(Math.max(byLevel, byShare, 1)))
   }
 

@@ -6,7 +6,7 @@
  * heard of yet. All functions are pure; `FairShare` keeps entitlement and mode in the store's
  * columns.
  */
-import type { UsageStore } from './usage-store.js'
+import { DemandView, type UsageStore } from './usage-store.js'
 import { WindowShare } from './window-share.js'
 
 /** Shortest lag that the guard is sized for, milliseconds. */
@@ -135,6 +135,13 @@ export class FairShare {
   #stalledAtMs = Number.NEGATIVE_INFINITY
   #resumedAtMs = Number.NEGATIVE_INFINITY
   #carefulUntilMs = Number.NEGATIVE_INFINITY
+  /** Demand on the counter that is asked about. */
+  readonly #demand = new DemandView()
+  // Two more that would need a place on the heap each if functions returned them.
+  /** Units of it that may be taken, shares apart. */
+  #available = Number.NaN
+  /** Units at which scarcity begins, or above which it ends. */
+  #bound = Number.NaN
 
   constructor(store: UsageStore) {
     this.#store = store
@@ -152,64 +159,121 @@ export class FairShare {
     this.#carefulUntilMs = monotonicMs + roundMs
   }
 
-  /** May `cost` > 0 be taken out of `room`? Changes the mode, takes nothing. */
-  admits(slot: number, cost: number, room: number, monotonicMs: number): boolean {
+  /**
+   * May `cost` > 0 be taken out of the room of a counter? It stands at `place` of a list, where it
+   * needs no heap. Changes the mode, takes nothing.
+   */
+  admits(
+    slot: number,
+    cost: number,
+    rooms: Float64Array,
+    place: number,
+    monotonicMs: number,
+  ): boolean {
+    const careful = monotonicMs < this.#carefulUntilMs
+    const othersAtMs = careful ? this.#stalledAtMs : monotonicMs
+    this.#store.readDemand(slot, othersAtMs, monotonicMs, this.#demand)
+    if (this.#demand.others > 0) this.#store.readSurge(slot, monotonicMs, this.#demand)
+    return this.#grants(slot, cost, rooms, place, monotonicMs)
+  }
+
+  /** As `admits`, with the demand at hand. Apart, as V8 merges only so much into one function. */
+  #grants(
+    slot: number,
+    cost: number,
+    rooms: Float64Array,
+    place: number,
+    monotonicMs: number,
+  ): boolean {
     const store = this.#store
     const slots = store.slots
+    const room = rooms[place] as number
     const careful = monotonicMs < this.#carefulUntilMs
-    const others = store.othersDemand(slot, careful ? this.#stalledAtMs : monotonicMs)
+    const { others } = this.#demand
     const isWindow = this.#windows.isWindow(slot)
     if (others <= 0 || (isWindow && !careful && this.#windows.isAlone(slot, monotonicMs))) {
       slots.scarce[slot] = 0
       return room >= cost - unitEpsilon
     }
-    const capacity = slots.capacity[slot] as number
-    const sudden = surgeFactor * store.othersSurge(slot, monotonicMs)
+    const sudden = surgeFactor * this.#demand.surge
     const seen = Math.max(others, sudden)
     if (slots.scarce[slot] === 0) {
-      const guard = guardUnits(capacity, seen, store.lagMs)
-      const rest = restUnits(capacity, cost, slots.rate[slot] as number, seen, store)
-      if (!careful && room - cost >= Math.max(guard, rest)) return true
+      this.#findBeginning(slot, cost)
+      if (!careful && room - cost >= this.#bound) return true
       slots.scarce[slot] = 1
-      slots.entitlement[slot] = firstEntitlement(cost, store.ownDemand(slot, monotonicMs))
+      slots.entitlement[slot] = firstEntitlement(cost, this.#demand.own)
       slots.entitledAt[slot] = careful ? this.#stalledAtMs : monotonicMs
       if (isWindow) this.#windows.enter(slot, cost, room, others, monotonicMs)
-    } else if (
-      !careful &&
-      room > plentyUnits(capacity, guardUnits(capacity, others, store.lagMs))
-    ) {
-      slots.scarce[slot] = 0
-      return room >= cost - unitEpsilon
+    } else {
+      this.#findEnd(slot)
+      if (!careful && room > this.#bound) {
+        slots.scarce[slot] = 0
+        return room >= cost - unitEpsilon
+      }
     }
-    const available = this.#accrue(slot, cost, room, others, monotonicMs)
-    const demand = store.ownDemand(slot, monotonicMs) + seen
+    this.#accrue(slot, cost, rooms, place, monotonicMs)
+    const demand = this.#demand.own + seen
     if (!careful && demand < lightLoad * (slots.rate[slot] as number)) {
       return room >= cost - unitEpsilon
     }
     const entitled = slots.entitlement[slot] as number
     if (entitled < cost - unitEpsilon || room < cost - unitEpsilon) return false
-    return available + driftUnits(capacity, entitled - cost) >= cost - unitEpsilon
+    this.#addDrift(slot, cost)
+    return this.#available >= cost - unitEpsilon
   }
 
-  /** Brings the entitlement up to now; returns the units available. */
-  #accrue(slot: number, cost: number, room: number, others: number, monotonicMs: number): number {
+  #addDrift(slot: number, cost: number): void {
+    const { slots } = this.#store
+    const unused = (slots.entitlement[slot] as number) - cost
+    this.#available += driftUnits(slots.capacity[slot] as number, unused)
+  }
+
+  /** Below so many units scarcity begins. */
+  #findBeginning(slot: number, cost: number): void {
+    const store = this.#store
+    const { others, surge } = this.#demand
+    const capacity = store.slots.capacity[slot] as number
+    const rate = store.slots.rate[slot] as number
+    const seen = Math.max(others, surgeFactor * surge)
+    const guard = guardUnits(capacity, seen, store.lagMs)
+    this.#bound = Math.max(guard, restUnits(capacity, cost, rate, seen, store))
+  }
+
+  /** Above so many it ends. */
+  #findEnd(slot: number): void {
+    const store = this.#store
+    const capacity = store.slots.capacity[slot] as number
+    this.#bound = plentyUnits(capacity, guardUnits(capacity, this.#demand.others, store.lagMs))
+  }
+
+  /** Brings the entitlement up to now, and finds the units available. */
+  #accrue(
+    slot: number,
+    cost: number,
+    rooms: Float64Array,
+    place: number,
+    monotonicMs: number,
+  ): void {
     const store = this.#store
     const slots = store.slots
+    const room = rooms[place] as number
+    const { own, others } = this.#demand
     const rate = slots.rate[slot] as number
     const capacity = slots.capacity[slot] as number
     const careful = monotonicMs < this.#carefulUntilMs
-    const own = store.ownDemand(slot, monotonicMs)
     // What was asked of a pod that stood still says little: it may have an even part at least.
     const part = Math.max(own > 0 ? own / (own + others) : 0, careful ? 1 / store.pods : 0)
     if (this.#windows.isWindow(slot)) {
       const fromMs = this.#resumedAtMs - entitlementMs
       const fits = room >= cost - unitEpsilon
       this.#windows.accrue(slot, cost, room, part, { fromMs, monotonicMs, fits, careful })
-      return room
+      this.#available = room
+      return
     }
     if (rate === 0) {
       slots.entitlement[slot] = Math.max(1, part * capacity) - store.ownUsage(slot)
-      return room
+      this.#available = room
+      return
     }
     const available = room - reserveUnits(capacity, cost, rate, own + others, store)
     const seen = available - surplusFloor(capacity, rate)
@@ -222,7 +286,7 @@ export class FairShare {
     const grown = (slots.entitlement[slot] as number) + fill * Math.max(0, elapsedMs)
     slots.entitlement[slot] = Math.min(grown, most)
     slots.entitledAt[slot] = monotonicMs
-    return available
+    this.#available = available
   }
 
   /** After `cost` was taken (or given back, negative). */
@@ -235,24 +299,39 @@ export class FairShare {
   /** Units this pod may take now: whole fleet's room, or its own part of it. */
   share(slot: number, room: number, monotonicMs: number): number {
     const slots = this.#store.slots
+    if (slots.scarce[slot] === 0) return room
     const isMine = this.#windows.isWindow(slot) && this.#windows.isAlone(slot, monotonicMs)
-    return slots.scarce[slot] === 0 || isMine
-      ? room
-      : Math.min(room, slots.entitlement[slot] as number)
+    return isMine ? room : Math.min(room, slots.entitlement[slot] as number)
   }
 
-  /** Until the entitlement covers `cost`, milliseconds; 0 when it does or when there is plenty. */
-  waitMs(slot: number, cost: number, room: number, monotonicMs: number): number {
+  /**
+   * Puts into a list how long it takes until the entitlement covers `cost`, milliseconds; 0 when it
+   * does or when there is plenty.
+   */
+  readWait(
+    slot: number,
+    cost: number,
+    rooms: Float64Array,
+    waits: Float64Array,
+    place: number,
+    monotonicMs: number,
+  ): void {
+    waits[place] = 0
     const store = this.#store
     const slots = store.slots
-    if (slots.scarce[slot] === 0) return 0
+    if (slots.scarce[slot] === 0) return
+    const room = rooms[place] as number
     const missing = cost - (slots.entitlement[slot] as number)
     const rate = slots.rate[slot] as number
-    if (missing <= 0 || rate === 0) return 0
-    if (this.#windows.isWindow(slot)) return this.#windows.waitMs(slot, missing, room, monotonicMs)
-    const own = store.ownDemand(slot, monotonicMs)
-    const part = own / (own + store.othersDemand(slot, monotonicMs))
+    if (missing <= 0 || rate === 0) return
+    if (this.#windows.isWindow(slot)) {
+      waits[place] = this.#windows.waitMs(slot, missing, room, monotonicMs)
+      return
+    }
+    store.readDemand(slot, monotonicMs, monotonicMs, this.#demand)
+    const { own, others } = this.#demand
+    const part = own / (own + others)
     const fill = part * entitlementRate(rate, room, store.hasSurplus(slot))
-    return fill > 0 ? Math.min(missing / fill, cost / (rate * 0.01)) : 0
+    if (fill > 0) waits[place] = Math.min(missing / fill, cost / (rate * 0.01))
   }
 }

@@ -24,6 +24,15 @@ export interface UsageColumns {
   readonly denied: Float64Array
 }
 
+/** Demand on a counter, units per millisecond; a class, so that the numbers stay in place. */
+export class DemandView {
+  /** Plausible demand of this pod and of all others. */
+  own = Number.NaN
+  others = Number.NaN
+  /** Demand of all others in the last moments; noisy, but quick. */
+  surge = Number.NaN
+}
+
 /** One pod's part of a counter. */
 export interface UsagePart {
   readonly origin: OriginId
@@ -50,6 +59,14 @@ export interface UsageStore {
   open(identity: number, key: string, shape: number, monotonicMs: number, wallMs: number): number
   /** Units in use, reservations included; may exceed the capacity. */
   used(slot: number, monotonicMs: number, wallMs: number): number
+  /** Puts what `used` leaves of the capacity into a list, where the number needs no heap. */
+  readRoom(
+    slot: number,
+    rooms: Float64Array,
+    place: number,
+    monotonicMs: number,
+    wallMs: number,
+  ): void
   /** Own part of a gauge or window. */
   ownUsage(slot: number): number
   /** Counts demand, admitted or not. */
@@ -57,14 +74,16 @@ export interface UsageStore {
   /** Plausible demand of this pod and of all others. */
   ownDemand(slot: number, monotonicMs: number): number
   othersDemand(slot: number, monotonicMs: number): number
-  /** Demand of all others in the last moments; noisy, but quick. */
-  othersSurge(slot: number, monotonicMs: number): number
+  /** Both of them; others' may be asked for as of an earlier moment. */
+  readDemand(slot: number, othersAtMs: number, monotonicMs: number, into: DemandView): void
+  /** Others' demand of the last moments. */
+  readSurge(slot: number, monotonicMs: number, into: DemandView): void
   /** Takes units > 0, whether or not there is room. */
   consume(slot: number, units: number, monotonicMs: number, wallMs: number): void
   /** Gives units > 0 back, never beyond untouched; returns what was given. */
   giveBack(slot: number, units: number, monotonicMs: number, wallMs: number): number
-  /** Tells the sending side that usage or demand changed. `room`: units left in this pod's eyes. */
-  noteChange(slot: number, room: number, monotonicMs: number): void
+  /** Tells the sending side that usage or demand changed; the room, as `readRoom` left it. */
+  noteChange(slot: number, rooms: Float64Array, place: number, monotonicMs: number): void
   /** Until `units` more fit, by usage alone; 0 when they fit now, Infinity when they never do. */
   waitMs(slot: number, units: number, monotonicMs: number, wallMs: number): number
   /** Until the counter is untouched again (a fixed window: until it ends). */
