@@ -32,8 +32,9 @@ export default defineConfig({
           include: [processes],
           fileParallelism: false,
           sequence: { groupOrder: 1 },
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
+          // Each test starts several programs, a second apiece on a busy machine.
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
         },
       },
     ],

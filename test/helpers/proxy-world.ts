@@ -14,6 +14,9 @@ export interface ProxyWorld {
   readonly url: string
 }
 
+/** How long a test waits for what takes milliseconds on an idle machine. */
+const patienceMs = 20_000
+
 const closers: (() => Promise<void> | void)[] = []
 
 /** To be called after each test: closes everything that was opened here, last first. */
@@ -120,7 +123,7 @@ export class RawClient {
   }
 
   /** Resolves once the condition holds; rejects after `withinMs` with what was received. */
-  until(condition: (received: string) => boolean, withinMs = 5000): Promise<string> {
+  until(condition: (received: string) => boolean, withinMs = patienceMs): Promise<string> {
     return new Promise((resolve, reject) => {
       const check = (): void => {
         if (!condition(this.received)) return
@@ -152,7 +155,7 @@ export class RawClient {
 
 /** Polls until the condition holds. */
 export async function eventually(condition: () => boolean, what: string): Promise<void> {
-  const endMs = Date.now() + 5000
+  const endMs = Date.now() + patienceMs
   while (!condition()) {
     if (Date.now() > endMs) throw new Error(`gave up waiting: ${what}`)
     await new Promise(resolve => setTimeout(resolve, 5))

@@ -1,5 +1,6 @@
 /** Real sidecar processes for end-to-end tests: built program, loopback, a directory that is removed. */
 import { execFileSync, spawn } from 'node:child_process'
+import { createSocket } from 'node:dgram'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -17,14 +18,29 @@ export function ensureBuilt(): void {
   execFileSync(process.execPath, [join(root, '.ci', 'setup.mjs')], { stdio: 'inherit' })
 }
 
-/** A TCP port that was free a moment ago, for pods that must keep their address. */
+/** Below what systems give to sockets that ask for any port: 32768 up on Linux, 49152 elsewhere. */
+const fixedPortMin = 15_000
+const fixedPortMax = 32_000
+
+/**
+ * A port that was free a moment ago for UDP and TCP, for those who must know theirs before they bind.
+ * It is one that no other socket is given in the meantime.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise(resolve => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
+  for (;;) {
+    const port = fixedPortMin + Math.floor(Math.random() * (fixedPortMax - fixedPortMin))
+    if ((await isFree('tcp', port)) && (await isFree('udp', port))) return port
+  }
+}
+
+function isFree(protocol: 'tcp' | 'udp', port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = protocol === 'tcp' ? createServer() : createSocket('udp4')
+    socket.once('error', () => resolve(false))
+    socket.once('listening', () => socket.close(() => resolve(true)))
+    if ('bind' in socket) socket.bind(port, '127.0.0.1')
+    else socket.listen(port, '127.0.0.1')
+  })
 }
 
 export interface PodOptions {

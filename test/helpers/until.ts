@@ -6,7 +6,7 @@ type Truthy<T> = Exclude<T, false | null | undefined | 0 | ''>
 export async function until<T>(
   what: string,
   probe: () => T | Promise<T>,
-  timeoutMs = 10_000,
+  timeoutMs = 20_000,
   everyMs = 20,
 ): Promise<Truthy<T>> {
   const deadlineMs = performance.now() + timeoutMs

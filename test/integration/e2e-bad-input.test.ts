@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { SidecarProcess } from '../../src/cli/demo/sidecar-process.js'
 import { check, ensureBuilt, Fleet, membersOf, post, runProgram } from '../helpers/sidecars.js'
+import { until } from '../helpers/until.js'
 
 const rules = `version: 1
 rules:
@@ -17,7 +18,7 @@ beforeAll(async () => {
   ensureBuilt()
   fleet = await Fleet.create(rules)
   ;[pod, peer] = (await fleet.startMany(2)) as [SidecarProcess, SidecarProcess]
-}, 60_000)
+})
 
 afterAll(() => fleet.stop())
 
@@ -110,11 +111,10 @@ describe('the gossip port', () => {
   })
 
   async function stillWell(): Promise<void> {
-    const members = await membersOf(pod)
-    expect(members.map(member => [member.name, member.state])).toEqual([
-      ['pod-1', 'alive'],
-      ['pod-2', 'alive'],
-    ])
+    // On a busy machine a pod may be suspected for a moment, garbage or not.
+    const states = async () =>
+      (await membersOf(pod)).map(member => `${member.name} ${member.state}`).join()
+    await until('both are alive', async () => (await states()) === 'pod-1 alive,pod-2 alive')
     const live = await fetch(`http://${pod.addresses.telemetry}/livez`)
     expect(live.status).toBe(200)
     expect(await check(peer, { rule: 'api', cost: 0 })).toMatchObject({ limit: 100 })

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, expect, test } from 'vitest'
-import { deviation, IdealBucket } from '../../src/cli/demo/ideal-bucket.js'
+import { deviation, IdealRange } from '../../src/cli/demo/ideal-bucket.js'
 import { LoadGenerator } from '../../src/cli/demo/load-generator.js'
 import {
   check,
@@ -17,6 +17,12 @@ beforeAll(ensureBuilt)
 let fleet: Fleet
 
 afterEach(() => fleet.stop())
+
+/**
+ * A pod is back within 3 s; a machine that is busy with other things may take as long again. Before
+ * names had a part that is new with each start it took a minute.
+ */
+const rejoinMs = 10_000
 
 const rules = `version: 1
 rules:
@@ -39,13 +45,16 @@ test('a pod killed under load is missed by nobody, and comes back without a fres
   const remaining = async (pod: typeof one) => (await check(pod, { ...spent, cost: 0 })).remaining
   await until('the news reached the others', async () => (await remaining(one)) === 0)
 
-  const ideal = new IdealBucket(100, 100)
+  const ideal = new IdealRange(100, 100)
   const targets = pods.map(pod => ({
     name: pod.name,
     url: `http://${pod.addresses.proxy}/`,
     rate: 100,
   }))
-  const load = new LoadGenerator(targets, { onOffered: (_, nowMs) => ideal.offer(nowMs) })
+  const load = new LoadGenerator(targets, {
+    onOffered: (_, nowMs) => ideal.left(nowMs),
+    onAnswered: () => ideal.answered(performance.now()),
+  })
   load.start()
   await sleep(2_000)
   victim.signal('SIGKILL')
@@ -60,20 +69,16 @@ test('a pod killed under load is missed by nobody, and comes back without a fres
   const oldWireName = (await membersOf(one)).find(member => member.name === 'pod-3')?.wireName
   const again = await start(2)
   const listeningMs = performance.now()
-  await until('it is ready', async () => (await readiness(again)) === 200, 3_000)
+  await until('it is ready', async () => (await readiness(again)) === 200)
   expect(await remaining(again)).toBe(0)
-  await until(
-    'both others see the new start alive',
-    async () => {
-      const views = await Promise.all([one, two].map(membersOf))
-      return views.every(view => {
-        const member = view.find(entry => entry.name === 'pod-3')
-        return member?.state === 'alive' && member.wireName !== oldWireName
-      })
-    },
-    3_000,
-  )
-  expect(performance.now() - listeningMs).toBeLessThan(3_000)
+  await until('both others see the new start alive', async () => {
+    const views = await Promise.all([one, two].map(membersOf))
+    return views.every(view => {
+      const member = view.find(entry => entry.name === 'pod-3')
+      return member?.state === 'alive' && member.wireName !== oldWireName
+    })
+  })
+  expect(performance.now() - listeningMs).toBeLessThan(rejoinMs)
   load.add({ name: 'again', url: `http://${again.addresses.proxy}/`, rate: 100 })
   await sleep(2_000)
   await load.stop()
@@ -83,7 +88,8 @@ test('a pod killed under load is missed by nobody, and comes back without a fres
   }
   // Never above the limit. Below it while the victim is suspected, since a side of two out of three
   // gives out two thirds (onPartition: share) until gossip knows a death from a split.
-  const off = deviation(load.total().allowed, ideal.admitted)
+  const { allowed } = load.total()
+  const off = deviation(allowed, ideal.nearest(allowed))
   expect(off).toBeLessThanOrEqual(0.05)
   expect(off).toBeGreaterThanOrEqual(-0.2)
-}, 60_000)
+})

@@ -41,15 +41,16 @@ test('a peer that stands still: traffic goes on, the limit holds, and the peer h
   two.signal('SIGSTOP')
   let used = 0
   try {
-    used += await admitted(one, '/open/a', 'client', 15)
-    expect(used).toBe(15)
+    // In one request: a dozen may take longer here than the peer needs to be suspected.
+    const first = { rule: 'open', key: 'client', cost: 15 }
+    expect(await check(one, first)).toMatchObject({ allowed: true })
+    used += 15
     await until(
       'the peer is noticed',
       async () =>
         (await metric(one, 'grapevine_peers{state="suspect"}')) +
           (await metric(one, 'grapevine_peers{state="dead"}')) >
         0,
-      20_000,
     )
     // While the fleet is split this pod has a part of the limit only; never more than is left.
     used += await admitted(one, '/open/a', 'client', 15)
@@ -64,10 +65,9 @@ test('a peer that stands still: traffic goes on, the limit holds, and the peer h
       `${pod.name} knows what was used`,
       async () =>
         (await check(pod, { rule: 'open', key: 'client', cost: 0 })).remaining === 20 - used,
-      20_000,
     )
   }
-}, 60_000)
+})
 
 test('a full table: open goes on, closed stops, the known client notices nothing', async () => {
   fleet = await Fleet.create(rules)

