@@ -27,9 +27,8 @@ export class IdealBucket {
 }
 
 /**
- * The ideal bucket for a client that cannot see when its requests are decided, only that it is after
- * they left and before they were answered. On a busy machine these are far apart, and a bucket that
- * fills in between admits more.
+ * The ideal bucket for a client that cannot see when its requests are decided, only that it is
+ * after they left and before they were answered. On a busy machine these are far apart.
  */
 export class IdealRange {
   readonly #asLeft: IdealBucket
