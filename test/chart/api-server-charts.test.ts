@@ -134,10 +134,8 @@ describe.skipIf(reason !== null)(`the chart in a cluster${reason ? ` (${reason})
     const accountFiles = await cluster.serviceAccountFiles(namespace, 'default')
     const pods = await Promise.all([1, 2].map(index => fleet.start(index, { accountFiles })))
     await fleet.publish({ ready: pods })
-    await until(
-      'they see each other',
-      async () => (await Promise.all(pods.map(aliveAt))).every(view => view.length === 2),
-      5_000,
+    await until('they see each other', async () =>
+      (await Promise.all(pods.map(aliveAt))).every(view => view.length === 2),
     )
     for (const pod of pods)
       expect(
@@ -198,7 +196,7 @@ describe.skipIf(reason !== null)(`the chart in a cluster${reason ? ` (${reason})
         const made = await create(applicationPod(`labelled-${tries}`, { [labels.inject]: 'true' }))
         return made.spec.initContainers !== undefined && made
       },
-      20_000,
+      60_000,
       500,
     )
     expect(pod.spec.initContainers).toEqual([

@@ -14,6 +14,12 @@ export interface LoadOrder {
 }
 
 export interface LoadSecond {
+  /** Number of orders followed so far. */
+  readonly orders: number
+  /** Requests that wait for their answer. */
+  readonly running: number
+  /** How long this second was: more than one on a busy machine. */
+  readonly durationS: number
   readonly allowed: number
   readonly denied: number
   /** Any other status, and errors of connections, as text. */
@@ -27,6 +33,8 @@ if (process.argv[2] === 'run') main()
 function main(): void {
   const agent = new Agent({ keepAlive: true })
   let order: LoadOrder = { targets: [], rate: 0 }
+  let orders = 0
+  let running = 0
   let counts = { allowed: 0, denied: 0, failed: [] as string[] }
   let next = 0
   let due = 0
@@ -35,6 +43,7 @@ function main(): void {
   const one = (target: string) => {
     const [host, port] = target.split(':')
     const fail = (text: string) => counts.failed.push(`${target}: ${text}`)
+    running += 1
     const asked = request({ agent, host, port, path: '/load' }, response => {
       response.resume()
       if (response.statusCode === 200) counts.allowed += 1
@@ -46,6 +55,9 @@ function main(): void {
       // A kept-alive connection that the server closed as the request went out: any client asks again.
       if (asked.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET') one(target)
       else fail(error.message)
+    })
+    asked.on('close', () => {
+      running -= 1
     })
     asked.end()
   }
@@ -60,14 +72,20 @@ function main(): void {
       if (target !== undefined) one(target)
     }
   }, tickMs)
-  setInterval(() => {
-    process.stdout.write(`${JSON.stringify(counts)}\n`)
+  let reportedMs = performance.now()
+  const report = () => {
+    const nowMs = performance.now()
+    const durationS = (nowMs - reportedMs) / 1000
+    process.stdout.write(`${JSON.stringify({ orders, running, durationS, ...counts })}\n`)
+    reportedMs = nowMs
     counts = { allowed: 0, denied: 0, failed: [] }
-  }, 1_000)
+  }
+  setInterval(report, 1_000)
 
   createInterface({ input: process.stdin })
     .on('line', line => {
       order = JSON.parse(line) as LoadOrder
+      orders += 1
     })
     .on('close', () => process.exit(0))
 }

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { SidecarProcess } from '../../src/cli/demo/sidecar-process.js'
 import { program } from '../helpers/sidecars.js'
+import { until } from '../helpers/until.js'
 import { podAddress, type TestCluster } from './cluster.js'
 import type { LoadOrder, LoadSecond } from './load-client.js'
 
@@ -215,6 +216,7 @@ export class Load {
   readonly seconds: LoadSecond[] = []
   readonly #child: ChildProcess
   readonly #ended: Promise<void>
+  #orders = 0
 
   constructor(cluster: TestCluster) {
     const script = fileURLToPath(new URL('load-client.ts', import.meta.url))
@@ -231,7 +233,24 @@ export class Load {
 
   /** From now on, `rate` requests a second to these, in turn. */
   direct(order: LoadOrder): void {
+    this.#orders += 1
     this.#child.stdin?.write(`${JSON.stringify(order)}\n`)
+  }
+
+  /** Sends no more; resolves once every request was answered and counted. */
+  async quiet(): Promise<void> {
+    this.direct({ targets: [], rate: 0 })
+    const done = (second?: LoadSecond) => second?.orders === this.#orders && second.running === 0
+    await until('every request is answered', () => done(this.seconds.at(-1)), 60_000)
+  }
+
+  /** Resolves once the last `direct` is followed: in the next second at the latest. */
+  async followed(): Promise<void> {
+    await until(
+      'the load goes where it should',
+      () => this.seconds.at(-1)?.orders === this.#orders,
+      60_000,
+    )
   }
 
   get failed(): string[] {
