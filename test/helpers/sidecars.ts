@@ -114,7 +114,7 @@ export class Fleet {
 }
 
 /** Longest run of a command in a test, in milliseconds; a demo of some seconds on a busy machine. */
-const programTimeoutMs = 50_000
+const programTimeoutMs = 100_000
 
 /** Runs the program to its end; for commands and for starts that must fail. */
 export function runProgram(

@@ -20,7 +20,7 @@ export interface FleetRow {
   readonly burst: number
   readonly total: Readonly<LoadCounts>
   readonly last: Readonly<LoadCounts>
-  /** What one bucket that sees every request would have admitted so far. */
+  /** What one bucket that sees every request would have admitted so far, as near as can be told. */
   readonly ideal: number
 }
 

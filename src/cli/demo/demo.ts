@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CommandError, exitStatus, type Host } from '../host.js'
 import { type FleetRow, holds, liveLine, liveTable, type PodRow, summary } from './demo-table.js'
-import { IdealBucket } from './ideal-bucket.js'
+import { IdealRange } from './ideal-bucket.js'
 import { type LoadCounts, LoadGenerator } from './load-generator.js'
 import { SidecarProcess } from './sidecar-process.js'
 import { startUpstream, type Upstream } from './upstream.js'
@@ -123,13 +123,16 @@ async function traffic(
   state: Demo,
   interrupted: Promise<void>,
 ): Promise<number> {
-  const ideal = new IdealBucket(limitPerS, burst)
+  const ideal = new IdealRange(limitPerS, burst)
   const targets = state.pods.map((pod, index) => ({
     name: pod.name,
     url: `http://${pod.addresses.proxy}/`,
     rate: offeredPerS * shareOf(index, state.pods.length),
   }))
-  const load = new LoadGenerator(targets, { onOffered: (_, nowMs) => ideal.offer(nowMs) })
+  const load = new LoadGenerator(targets, {
+    onOffered: (_, nowMs) => ideal.left(nowMs),
+    onAnswered: () => ideal.answered(performance.now()),
+  })
   const screen = new Screen(host, state, load, ideal)
   load.start()
   const ticker = setInterval(() => void screen.update(), 1_000)
@@ -161,13 +164,13 @@ class Screen {
   readonly #host: Host
   readonly #state: Demo
   readonly #load: LoadGenerator
-  readonly #ideal: IdealBucket
+  readonly #ideal: IdealRange
   readonly #startedMs = performance.now()
   readonly #before = new Map<string, LoadCounts>()
   readonly #peers = new Map<string, number | null>()
   #drawnLines = 0
 
-  constructor(host: Host, state: Demo, load: LoadGenerator, ideal: IdealBucket) {
+  constructor(host: Host, state: Demo, load: LoadGenerator, ideal: IdealRange) {
     this.#host = host
     this.#state = state
     this.#load = load
@@ -205,7 +208,7 @@ class Screen {
       burst,
       total,
       last: this.#since('', total),
-      ideal: this.#ideal.admitted,
+      ideal: this.#ideal.nearest(total.allowed),
     }
     return { pods, fleet }
   }
