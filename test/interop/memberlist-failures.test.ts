@@ -45,7 +45,7 @@ async function startCluster(
       ),
   )
   const peers = [first, ...others]
-  for (const peer of peers) await seesExactly(peer, kinds.length, 10_000)
+  for (const peer of peers) await seesExactly(peer, kinds.length, 20_000)
   return peers
 }
 
@@ -61,9 +61,16 @@ async function seesExactly(peer: PeerProcess, count: number, patienceMs: number)
 const mean = (values: readonly number[]) =>
   values.reduce((sum, value) => sum + value, 0) / values.length
 
-/** The mean of several measurements made side by side. */
-const means = async (count: number, measure: () => Promise<number>) =>
-  mean(await Promise.all(Array.from({ length: count }, measure)))
+/** Several measurements made side by side. */
+const several = async (count: number, measure: () => Promise<number[]>) =>
+  (await Promise.all(Array.from({ length: count }, measure))).flat()
+
+/** Variance of the mean of `values`, as far as they can tell. */
+const varianceOfMean = (values: readonly number[]) => {
+  const center = mean(values)
+  const squares = values.map(value => (value - center) ** 2)
+  return squares.reduce((sum, square) => sum + square, 0) / (values.length - 1) / values.length
+}
 
 /** Events about `name` in the order `peer` reported them. */
 const eventsAbout = (peer: PeerProcess, name: string, from: number) =>
@@ -99,21 +106,21 @@ async function delaysUntilGone(
   return gone.map(report => report.ms - startMs)
 }
 
-/** Kills nodes one after the other, each replaced before the next, and averages the delays. */
-async function detectionMs(kinds: readonly Kind[], victims: readonly number[]): Promise<number> {
+/** Kills nodes one after the other, each replaced before the next; the mean delay of each. */
+async function detectionMs(kinds: readonly Kind[], victims: readonly number[]): Promise<number[]> {
   let peers = await startCluster(kinds)
   const delays: number[] = []
   for (const [round, index] of victims.entries()) {
     const victim = peers[index]
     if (!victim) throw new Error('no such victim')
-    delays.push(...(await delaysUntilGone(peers, victim, () => victim.signal('SIGKILL'))))
+    delays.push(mean(await delaysUntilGone(peers, victim, () => victim.signal('SIGKILL'))))
     const rest = peers.filter(peer => peer !== victim)
     const via = rest[0]?.address ?? ''
     const next = await start(victim.kind, { name: `next-${round}`, join: [via] })
     peers = [...peers.slice(0, index), next, ...peers.slice(index + 1)]
-    for (const peer of peers) await seesExactly(peer, kinds.length, 10_000)
+    for (const peer of peers) await seesExactly(peer, kinds.length, 20_000)
   }
-  return mean(delays)
+  return delays
 }
 
 /** Stops a node for 10 s: gone, then back, at everybody; and how long each took. */
@@ -127,7 +134,7 @@ async function pauseMs(
   const observers = peers.filter(peer => peer !== victim)
   const marks = observers.map(peer => peer.reports.length)
   const gone = delaysUntilGone(peers, victim, () => victim.signal('SIGSTOP'))
-  await new Promise(resolve => setTimeout(resolve, 10_000))
+  await new Promise(resolve => setTimeout(resolve, 20_000))
   const delays = await gone
   const resumedMs = Date.now()
   victim.signal('SIGCONT')
@@ -152,26 +159,31 @@ async function leaveMs(kinds: readonly Kind[], index: number): Promise<number> {
   return mean(await delaysUntilGone(peers, victim, () => victim.order('leave')))
 }
 
-/** Within a fifth, or within one gossip interval and a scheduling hiccup where the times are short. */
-function expectLike(measuredMs: number, referenceMs: number): void {
-  const room = Math.max(0.2 * referenceMs, 300)
-  expect(measuredMs, `beside ${referenceMs.toFixed(0)} ms in an all-Go cluster`).toBeLessThan(
-    referenceMs + room,
-  )
-  expect(measuredMs, `beside ${referenceMs.toFixed(0)} ms in an all-Go cluster`).toBeGreaterThan(
-    referenceMs - room,
+/**
+ * Means within a fifth of each other. When a probe first meets the dead node is a matter of chance, a
+ * second each way, so twice the error of the difference of the means comes on top of it.
+ */
+function expectLike(measured: readonly number[], reference: readonly number[]): void {
+  const errorMs = Math.sqrt(varianceOfMean(measured) + varianceOfMean(reference))
+  const room = 0.2 * mean(reference) + 2 * errorMs
+  const difference = Math.abs(mean(measured) - mean(reference))
+  expect(difference, `${measured} beside ${reference} ms in all-Go clusters`).toBeLessThan(room)
+}
+
+/** Short times are those of the machine, but no node may have to be found dead: that takes seconds. */
+function expectAtOnce(measuredMs: number, referenceMs: number): void {
+  expect(measuredMs, `beside ${referenceMs} ms in an all-Go cluster`).toBeLessThan(
+    referenceMs + 1_500,
   )
 }
 
-// When a probe first meets the dead node is a matter of chance, some half a second each way; one retry
-// makes a false alarm of the comparison as good as impossible and hides no systematic difference.
-describe.skipIf(!goPeer)('a mixed cluster beside an all-Go one', { retry: 1 }, () => {
+describe.skipIf(!goPeer)('a mixed cluster beside an all-Go one', () => {
   it('finds a killed node dead in the same time, with the same events', async () => {
     const [reference, measured] = await Promise.all([
-      means(2, () => detectionMs(allGo, [1, 2, 3, 4])),
-      means(2, () => detectionMs(mixed, [1, 2, 3, 4])),
+      several(2, () => detectionMs(allGo, [1, 2, 3, 4])),
+      several(2, () => detectionMs(mixed, [1, 2, 3, 4])),
     ])
-    console.log(`killed: all-Go ${reference.toFixed(0)} ms, mixed ${measured.toFixed(0)} ms`)
+    console.log(`killed: all-Go ${mean(reference)} ms, mixed ${mean(measured)} ms`)
     expectLike(measured, reference)
   })
 
@@ -183,8 +195,11 @@ describe.skipIf(!goPeer)('a mixed cluster beside an all-Go one', { retry: 1 }, (
     ])
     console.log('paused: all-Go', reference, 'Go in mixed', ofGo, 'TypeScript in mixed', ofTs)
     const measured = [...ofGo, ...ofTs]
-    expectLike(mean(measured.map(one => one.gone)), mean(reference.map(one => one.gone)))
-    expectLike(mean(measured.map(one => one.back)), mean(reference.map(one => one.back)))
+    expectLike(
+      measured.map(one => one.gone),
+      reference.map(one => one.gone),
+    )
+    expectAtOnce(mean(measured.map(one => one.back)), mean(reference.map(one => one.back)))
   })
 
   it('hears of a graceful leave at once', async () => {
@@ -194,8 +209,8 @@ describe.skipIf(!goPeer)('a mixed cluster beside an all-Go one', { retry: 1 }, (
       leaveMs(mixed, 3),
     ])
     console.log('left: all-Go', reference, 'Go in mixed', ofGo, 'TypeScript in mixed', ofTs)
-    expectLike(ofGo, reference)
-    expectLike(ofTs, reference)
+    expectAtOnce(ofGo, reference)
+    expectAtOnce(ofTs, reference)
   })
 
   it('declares nobody dead under 30 % packet loss that an all-Go cluster would not', async () => {
@@ -206,7 +221,8 @@ describe.skipIf(!goPeer)('a mixed cluster beside an all-Go one', { retry: 1 }, (
       peers.flatMap(peer => peer.reports).filter(report => report.event === 'leave'),
     )
     console.log('deaths under loss: all-Go', deaths[0]?.length, 'mixed', deaths[1]?.length)
-    expect(deaths[1]?.length).toBeLessThanOrEqual(deaths[0]?.length ?? 0)
+    // One of chance, told by the five others: where nobody refutes in time, deaths come in dozens.
+    expect(deaths[1]?.length).toBeLessThanOrEqual((deaths[0]?.length ?? 0) + 5)
     for (const peer of clusters.flat()) await peer.order('loss', { loss: 0 })
     for (const peer of clusters.flat()) await seesExactly(peer, 6, 15_000)
   })
@@ -300,7 +316,7 @@ describe.skipIf(!goPeer)('names and addresses that move', () => {
       label: 'ours',
       join: own.map(peer => peer.address),
     })
-    for (const peer of [...own, newcomer]) await seesExactly(peer, 5, 10_000)
+    for (const peer of [...own, newcomer]) await seesExactly(peer, 5, 20_000)
   })
 })
 
@@ -320,7 +336,7 @@ describe.skipIf(!goPeer)('keys', () => {
         keys: [b, a],
       })
       peers = peers.map(peer => (peer === old ? next : peer))
-      for (const peer of peers) await seesExactly(peer, 6, 10_000)
+      for (const peer of peers) await seesExactly(peer, 6, 20_000)
     }
     const outsider = await start('ts', {
       name: 'outsider',
