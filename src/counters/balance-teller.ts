@@ -5,6 +5,7 @@
  */
 import type { Random } from '../ports.js'
 import type { CounterTable } from './counter-table.js'
+import { bucketFamily } from './family.js'
 import type { PeerRing, RingPeer } from './peer-ring.js'
 import type { OriginNumbers } from './publish.js'
 import type { SendCounters } from './replicator.js'
@@ -13,6 +14,8 @@ import { writeSnapshot } from './snapshot.js'
 
 /** Each scarce bucket goes to a random peer about this often, milliseconds. */
 const compareMs = 1000
+/** A bucket of which more than this part is used may run out soon. */
+const contestedPart = 0.75
 /** A balance that another sees far emptier is told to so many, so long after the last time. */
 const answeredPeers = 4
 const answerGapMs = 200
@@ -62,10 +65,19 @@ export class BalanceTeller {
     for (let looks = Math.min(comparedLooksMax, slots.slotsMax); looks > 0 && left > 0; looks--) {
       const slot = this.#cursor
       this.#cursor = (slot + 1) % slots.slotsMax
-      if (slots.scarce[slot] !== 1 || !slots.isTaken(slot)) continue
+      if (!slots.isTaken(slot) || !this.#isContested(slot, monotonicMs, wallMs)) continue
       left--
       this.#tellOne(slot, 1, monotonicMs, wallMs, send)
     }
+  }
+
+  /** Do views of this counter decide who is served? Then they should be the same. */
+  #isContested(slot: number, monotonicMs: number, wallMs: number): boolean {
+    const { slots, levels } = this.#parts.table
+    if (slots.scarce[slot] === 1) return true
+    if (slots.family[slot] !== bucketFamily || slots.othersDemand[slot] === 0) return false
+    const used = levels.published(slot, monotonicMs, wallMs)
+    return used > contestedPart * (slots.capacity[slot] as number)
   }
 
   /** To `count` peers, from a random one on. */

@@ -20,10 +20,13 @@ const transitMsDefault = 1
 /** The longest that news under pressure waits to be sent, milliseconds. */
 const batchWaitMsMax = 20
 /**
- * Two pods' views differ by what is on its way; that much is no disagreement, milliseconds of the
- * rate.
+ * What is on its way is accounted for, but how long it takes is known by this much only. So much is
+ * no disagreement: milliseconds of the rate, at least some units, or a part of the bucket. It stays
+ * below what scarce buckets come to rest at (`restUnits`): a pod that saw less would starve.
  */
-const toleranceMs = 20
+const toleranceMs = 5
+const toleranceUnits = 0.5
+const tolerancePart = 0.01
 /**
  * More than this part of a bucket apart is no drift but a pause or a split, whose views must not
  * spread.
@@ -215,7 +218,7 @@ export class MessageMerger implements MessageVisitor {
     // between them.
     if (!this.#adopts && unheard > capacity / 4) return
     const used = theirs + unheard
-    const tolerance = this.#adopts ? 0 : Math.max(1, capacity / 100, toleranceMs / periodMs)
+    const tolerance = this.#adopts ? 0 : toleranceOf(capacity, periodMs)
     const whole = { used: own, wholeRate: 1 / periodMs, wholeCapacity: capacity }
     const apart = used - undividedUsed(slots, slot, whole, this.#monotonicMs)
     const isFarFuller = -apart > Math.max(driftPart * capacity, tolerance)
@@ -284,4 +287,8 @@ export class MessageMerger implements MessageVisitor {
     wire.mark = isPresent ? present : Math.max(0, present - 2)
     wire.tail = 0
   }
+}
+
+function toleranceOf(capacity: number, periodMs: number): number {
+  return Math.max(toleranceUnits, tolerancePart * capacity, toleranceMs / periodMs)
 }

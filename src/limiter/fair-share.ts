@@ -33,11 +33,6 @@ const surplusUnits = 3
  */
 const floorUnits = 1
 const floorMs = 4
-/**
- * Below this part of the rate everybody can be served, in the order of arrival: shares decide
- * nothing.
- */
-const lightLoad = 1
 /** Unused entitlement is kept for this long at most, milliseconds. */
 const entitlementMs = 200
 /** After a stall news may still be on its way for this long: every pod has sent again by then. */
@@ -46,8 +41,16 @@ const roundMs = 100
 const newcomerRequests = 6
 /** Time that "lately" means; the demand average's own, milliseconds. */
 const newcomerMs = 300
-/** The part of a bucket by which views of it may drift apart. */
-const driftPart = 0.02
+/**
+ * A demand of this part of the rate is to be served without shares, and by chance it looks so many
+ * deviations larger for a moment; each share withheld then would be a false denial.
+ */
+const calmPart = 0.8
+const calmDeviations = 6
+/** What is more than this many times the rate is no chance, however few requests tell of it. */
+const calmLoadMax = 1.6
+/** So much of a sudden burst of the others counts against calm. */
+const calmSurge = 0.3
 /** Rounding of sums of fractions must not deny a unit that is there. */
 export const unitEpsilon = 1e-6
 
@@ -119,11 +122,12 @@ export function entitlementRate(rate: number, surplus: number, hasSurplus: boole
 }
 
 /**
- * Views of one bucket drift a unit or two apart, and the pod that sees least would be denied for
- * good while its entitlement piles up: that much it may draw the reserve down.
+ * Demand below which requests are served in the order of arrival, as a multiple of the rate. Chance
+ * is what the average of demand, or a whole bucket if it lasts longer, does not even out.
  */
-export function driftUnits(capacity: number, unusedEntitlement: number): number {
-  return Math.max(0, Math.min(unusedEntitlement, driftPart * capacity))
+export function calmLoad(capacity: number, rate: number): number {
+  const units = Math.max(capacity, 2 * newcomerMs * rate)
+  return Math.max(1, Math.min(calmLoadMax, calmPart + calmDeviations / Math.sqrt(units)))
 }
 
 export class FairShare {
@@ -195,13 +199,18 @@ export class FairShare {
       slots.scarce[slot] = 0
       return room >= cost - unitEpsilon
     }
+    const { own } = this.#demand
     const sudden = surgeFactor * this.#demand.surge
-    const seen = Math.max(others, sudden)
+    this.#findCalm(slot)
+    if (!careful && !isWindow && own + Math.max(others, calmSurge * sudden) < this.#bound) {
+      slots.scarce[slot] = 0
+      return room >= cost - unitEpsilon
+    }
     if (slots.scarce[slot] === 0) {
       this.#findBeginning(slot, cost)
       if (!careful && room - cost >= this.#bound) return true
       slots.scarce[slot] = 1
-      slots.entitlement[slot] = firstEntitlement(cost, this.#demand.own)
+      slots.entitlement[slot] = firstEntitlement(cost, own)
       slots.entitledAt[slot] = careful ? this.#stalledAtMs : monotonicMs
       if (isWindow) this.#windows.enter(slot, cost, room, others, monotonicMs)
     } else {
@@ -212,20 +221,17 @@ export class FairShare {
       }
     }
     this.#accrue(slot, cost, rooms, place, monotonicMs)
-    const demand = this.#demand.own + seen
-    if (!careful && demand < lightLoad * (slots.rate[slot] as number)) {
+    if (isWindow && !careful && own + Math.max(others, sudden) < (slots.rate[slot] as number)) {
       return room >= cost - unitEpsilon
     }
-    const entitled = slots.entitlement[slot] as number
-    if (entitled < cost - unitEpsilon || room < cost - unitEpsilon) return false
-    this.#addDrift(slot, cost)
-    return this.#available >= cost - unitEpsilon
+    return Math.min(slots.entitlement[slot] as number, this.#available) >= cost - unitEpsilon
   }
 
-  #addDrift(slot: number, cost: number): void {
+  /** Below so much demand requests are served in the order of arrival. */
+  #findCalm(slot: number): void {
     const { slots } = this.#store
-    const unused = (slots.entitlement[slot] as number) - cost
-    this.#available += driftUnits(slots.capacity[slot] as number, unused)
+    const rate = slots.rate[slot] as number
+    this.#bound = calmLoad(slots.capacity[slot] as number, rate) * rate
   }
 
   /** Below so many units scarcity begins. */

@@ -48,3 +48,38 @@ describe.each([3, 10])('a fleet of %i pods', pods => {
     expect(alive).toHaveLength(pods)
   })
 })
+
+/** Three processes on one machine, unevenly loaded, as the demo runs them. */
+function uneven(events: string) {
+  return scenarioOf(`
+pods: 3
+duration: 10s
+rule: { limit: 100/1s, burst: 100 }
+traffic: [{ pods: [0], rate: 163.6 }, { pods: [1], rate: 81.8 }, { pods: [2], rate: 54.5 }]
+network: { latency: 0.5ms, jitter: 0.4ms }
+${events}`)
+}
+
+describe.each([
+  ['from the start', ''],
+  ['after a restart', 'events: [{ at: 1.5s, restart: [0] }]'],
+])('three uneven pods on one machine, %s', (_, events) => {
+  it.each([3, 6, 9])('admit the same part of what each is asked for, seed %i', seed => {
+    const { perPod, ratio } = runScenario(uneven(events), { seed })
+    const parts = perPod.map(pod => pod.admitted / pod.offered)
+    expect(Math.min(...parts) / Math.max(...parts)).toBeGreaterThan(0.88)
+    expect(Math.abs(ratio - 1)).toBeLessThan(0.01)
+  })
+})
+
+it('views that differ starve nobody while the demand is just over the limit', () => {
+  const text = `
+pods: 5
+duration: 10s
+rule: { limit: 100/1s, burst: 10 }
+traffic: [{ pods: all, rate: 26 }]
+network: { latency: 2ms, jitter: 1ms }`
+  const { jain, ratio } = runScenario(scenarioOf(text), { seed: 6 })
+  expect(jain).toBeGreaterThan(0.994)
+  expect(ratio).toBeGreaterThan(0.99)
+})

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import {
-  driftUnits,
+  calmLoad,
   entitlementRate,
   firstEntitlement,
   guardUnits,
@@ -73,9 +73,8 @@ test('a pod that has hardly asked yet may go first, a busy one may not', () => {
   expect(firstEntitlement(1, 1)).toBeCloseTo(0.02)
 })
 
-test('unused entitlement may draw the reserve down by what views drift apart, no further', () => {
-  expect(driftUnits(100, -1)).toBe(0)
-  expect(driftUnits(100, 0.5)).toBe(0.5)
-  expect(driftUnits(100, 30)).toBe(2)
-  expect(driftUnits(10, 30)).toBeCloseTo(0.2)
+test('the fewer requests tell of a demand, the larger it may look before shares decide', () => {
+  expect(calmLoad(10, 0.1)).toBeCloseTo(0.8 + 6 / Math.sqrt(60))
+  expect(calmLoad(1, 0.001)).toBe(1.6)
+  expect(calmLoad(10_000, 10)).toBe(1)
 })
