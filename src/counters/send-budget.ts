@@ -12,8 +12,11 @@ const relayPacketsPerSecondMax = 520
  * full packets, and a thousand may cost three times what one does (counters.md §7).
  */
 const furtherPacketCost = 1 / 3
-/** With headers just within three times the 300 kB of one hot key (counters.md §7). */
-const bytesPerSecondMax = 850_000
+/**
+ * With headers, probes and compared balances within three times the 300 kB of one hot key, within a
+ * single second too (counters.md §7).
+ */
+const bytesPerSecondMax = 860_000
 /** One batch takes about so much of the budget at most, or the urgent news after it would wait. */
 const batchMs = 100
 /** A counter's own news with its id, typically. */
@@ -24,6 +27,8 @@ const entriesAtOnceMax = 300
 /** How far ahead of the long-run rate a burst may run, milliseconds. */
 const meshBurstMs = 60
 const relayBurstMs = 250
+/** The same for bytes, at most. */
+const bytesBurstMs = 60
 
 export class SendBudget {
   /** A fleet beyond `meshPodsMax`. */
@@ -49,7 +54,9 @@ export class SendBudget {
 
   /** When the next batch may go, monotonic milliseconds; in the past when it may go now. */
   get readyAtMs(): number {
-    return Math.max(this.#packetsPaidAtMs, this.#bytesPaidAtMs) - this.#burstMs
+    const burstMs = this.#burstMs
+    const bytesMs = Math.min(burstMs, bytesBurstMs)
+    return Math.max(this.#packetsPaidAtMs - burstMs, this.#bytesPaidAtMs - bytesMs)
   }
 
   /** From when on nothing is paid for in advance, monotonic milliseconds. */
