@@ -41,6 +41,10 @@ const roundMs = 100
 const newcomerRequests = 6
 /** Time that "lately" means; the demand average's own, milliseconds. */
 const newcomerMs = 300
+/** The part of a bucket by which views of it may drift apart until they are compared again. */
+const driftPart = 0.02
+/** Views are compared about this often, milliseconds (`BalanceTeller`). */
+const driftMs = 1000
 /**
  * A demand of this part of the rate is to be served without shares, and by chance it looks so many
  * deviations larger for a moment; each share withheld then would be a false denial.
@@ -49,8 +53,14 @@ const calmPart = 0.8
 const calmDeviations = 6
 /** What is more than this many times the rate is no chance, however few requests tell of it. */
 const calmLoadMax = 1.6
-/** So much of a sudden burst of the others counts against calm. */
+/** So much of what others asked for in the last moments counts against calm, */
 const calmSurge = 0.3
+/** or all of it, when it is so many deviations beyond what they usually ask for. */
+const burstDeviations = 3
+/** What "the last moments" are; the surge's own, milliseconds. */
+const surgeMs = 20
+/** Asked for in such a moment by those who hardly ask, units: leaves room for one of chance. */
+const strayUnits = 0.1
 /** Rounding of sums of fractions must not deny a unit that is there. */
 export const unitEpsilon = 1e-6
 
@@ -122,12 +132,28 @@ export function entitlementRate(rate: number, surplus: number, hasSurplus: boole
 }
 
 /**
+ * Views of one bucket drift a unit or two apart. In a slow one, whose rate brings less than that
+ * until they are compared, the pod that sees least would be denied all the while and its
+ * entitlement pile up: so much it may draw the reserve down.
+ */
+export function driftUnits(capacity: number, rate: number, unusedEntitlement: number): number {
+  const drift = driftPart * capacity
+  return rate * driftMs < drift ? Math.max(0, Math.min(unusedEntitlement, drift)) : 0
+}
+
+/**
  * Demand below which requests are served in the order of arrival, as a multiple of the rate. Chance
  * is what the average of demand, or a whole bucket if it lasts longer, does not even out.
  */
 export function calmLoad(capacity: number, rate: number): number {
   const units = Math.max(capacity, 2 * newcomerMs * rate)
   return Math.max(1, Math.min(calmLoadMax, calmPart + calmDeviations / Math.sqrt(units)))
+}
+
+/** Do the others ask for more, all at once, than chance makes of what they usually ask for? */
+export function isBurst(others: number, surge: number): boolean {
+  const usual = others * surgeMs
+  return surge * surgeMs > usual + burstDeviations * Math.sqrt(usual + strayUnits)
 }
 
 export class FairShare {
@@ -201,8 +227,9 @@ export class FairShare {
     }
     const { own } = this.#demand
     const sudden = surgeFactor * this.#demand.surge
+    const feared = isBurst(others, this.#demand.surge) ? sudden : calmSurge * sudden
     this.#findCalm(slot)
-    if (!careful && !isWindow && own + Math.max(others, calmSurge * sudden) < this.#bound) {
+    if (!careful && !isWindow && own + Math.max(others, feared) < this.#bound) {
       slots.scarce[slot] = 0
       return room >= cost - unitEpsilon
     }
@@ -224,7 +251,17 @@ export class FairShare {
     if (isWindow && !careful && own + Math.max(others, sudden) < (slots.rate[slot] as number)) {
       return room >= cost - unitEpsilon
     }
-    return Math.min(slots.entitlement[slot] as number, this.#available) >= cost - unitEpsilon
+    if ((slots.entitlement[slot] as number) < cost - unitEpsilon) return false
+    if (room < cost - unitEpsilon) return false
+    if (!isWindow) this.#addDrift(slot, cost)
+    return this.#available >= cost - unitEpsilon
+  }
+
+  #addDrift(slot: number, cost: number): void {
+    const { slots } = this.#store
+    const rate = slots.rate[slot] as number
+    const unused = (slots.entitlement[slot] as number) - cost
+    this.#available += driftUnits(slots.capacity[slot] as number, rate, unused)
   }
 
   /** Below so much demand requests are served in the order of arrival. */

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 import {
   calmLoad,
+  driftUnits,
   entitlementRate,
   firstEntitlement,
   guardUnits,
+  isBurst,
   plentyUnits,
   reserveUnits,
   restUnits,
@@ -77,4 +79,22 @@ test('the fewer requests tell of a demand, the larger it may look before shares 
   expect(calmLoad(10, 0.1)).toBeCloseTo(0.8 + 6 / Math.sqrt(60))
   expect(calmLoad(1, 0.001)).toBe(1.6)
   expect(calmLoad(10_000, 10)).toBe(1)
+})
+
+test('unused entitlement may draw the reserve of a slow bucket down by what views drift apart', () => {
+  const perMinute = 100 / 60_000
+  expect(driftUnits(100, perMinute, -1)).toBe(0)
+  expect(driftUnits(100, perMinute, 0.5)).toBe(0.5)
+  expect(driftUnits(100, perMinute, 30)).toBe(2)
+  expect(driftUnits(100, 0.1, 30)).toBe(0)
+  expect(driftUnits(10, 0.1, 30)).toBe(0)
+})
+
+test('what the others ask for at once is a burst when chance does not explain it', () => {
+  const perMs = (units: number) => units / 20
+  expect(isBurst(perMs(0.1), perMs(1))).toBe(false)
+  expect(isBurst(perMs(0.1), perMs(2))).toBe(true)
+  expect(isBurst(perMs(1.6), perMs(5))).toBe(false)
+  expect(isBurst(perMs(1.6), perMs(6))).toBe(true)
+  expect(isBurst(0, 0)).toBe(false)
 })
