@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SidecarProcess } from '../src/cli/demo/sidecar-process.js'
+import { median } from './median.js'
 
 const rounds = 5
 const idleMs = 5_000
@@ -95,8 +96,4 @@ rules: [{ name: api, key: [ip], limit: 100/1s }]
   const rssMiB = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
   await pod.stop()
   return { startMs, cpuMs, rssMiB }
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 }

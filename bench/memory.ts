@@ -5,6 +5,7 @@
  */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { median } from './median.js'
 
 export interface MemoryRow {
   readonly name: string
@@ -35,6 +36,3 @@ function residentBytes(keys: number): number {
   const args = ['--expose-gc', '--import', 'tsx', child, keys, origins, requests].map(String)
   return Number(execFileSync(process.execPath, args, { encoding: 'utf8' }))
 }
-
-const median = (values: readonly number[]): number =>
-  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0

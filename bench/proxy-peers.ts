@@ -16,6 +16,7 @@ import { createServer } from 'node:net'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { median } from './median.js'
 import { startChild } from './proxy.js'
 
 const { values: flags } = parseArgs({
@@ -184,11 +185,6 @@ function measure({ port, pid }: Candidate, seconds: number, denied: boolean): Me
     p99Ms: milliseconds(/^ +99% +(\S+)/m.exec(out)?.[1]),
     cpuUs: cpuUs / requests,
   }
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
 }
 
 /** Candidates in turn, round by round; the first is the base of the ratios. */

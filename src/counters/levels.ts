@@ -39,7 +39,7 @@ export class Levels {
   #catchUpUntilMs = Number.NEGATIVE_INFINITY
   /** Refill of the stall that own consumption passed over, milliseconds, by slot. */
   readonly #passedOver = new Map<number, number>()
-  /** What `#find` found: a number with a fraction that a function returns may need the heap. */
+  /** What `#findUnits` found: a number with a fraction that a function returns may need the heap. */
   #units = Number.NaN
 
   constructor(parts: {
@@ -74,7 +74,7 @@ export class Levels {
 
   /** Units in use now, reservations included; may exceed the capacity (a debt), never negative. */
   used(slot: number, monotonicMs: number, wallMs: number): number {
-    this.#find(slot, monotonicMs, wallMs)
+    this.#findUnits(slot, monotonicMs, wallMs)
     return this.#units + (this.#slots.reserved[slot] as number)
   }
 
@@ -86,7 +86,7 @@ export class Levels {
     monotonicMs: number,
     wallMs: number,
   ): void {
-    this.#find(slot, monotonicMs, wallMs)
+    this.#findUnits(slot, monotonicMs, wallMs)
     const slots = this.#slots
     const used = this.#units + (slots.reserved[slot] as number)
     rooms[place] = (slots.capacity[slot] as number) - used
@@ -94,11 +94,11 @@ export class Levels {
 
   /** As `used`, without the reservations of requests in flight. */
   published(slot: number, monotonicMs: number, wallMs: number): number {
-    this.#find(slot, monotonicMs, wallMs)
+    this.#findUnits(slot, monotonicMs, wallMs)
     return this.#units
   }
 
-  #find(slot: number, monotonicMs: number, wallMs: number): void {
+  #findUnits(slot: number, monotonicMs: number, wallMs: number): void {
     const slots = this.#slots
     if (slots.family[slot] !== bucketFamily) {
       this.#units = this.#counted(slot, wallMs)

@@ -227,9 +227,7 @@ export class FairShare {
     }
     const { own } = this.#demand
     const sudden = surgeFactor * this.#demand.surge
-    const feared = isBurst(others, this.#demand.surge) ? sudden : calmSurge * sudden
-    this.#findCalm(slot)
-    if (!careful && !isWindow && own + Math.max(others, feared) < this.#bound) {
+    if (!careful && !isWindow && this.#isCalm(slot)) {
       slots.scarce[slot] = 0
       return room >= cost - unitEpsilon
     }
@@ -264,11 +262,15 @@ export class FairShare {
     this.#available += driftUnits(slots.capacity[slot] as number, rate, unused)
   }
 
-  /** Below so much demand requests are served in the order of arrival. */
-  #findCalm(slot: number): void {
+  /** So little demand that requests are served in the order of arrival. */
+  #isCalm(slot: number): boolean {
     const { slots } = this.#store
+    const { own, others, surge } = this.#demand
+    const sudden = surgeFactor * surge
+    const feared = isBurst(others, surge) ? sudden : calmSurge * sudden
     const rate = slots.rate[slot] as number
-    this.#bound = calmLoad(slots.capacity[slot] as number, rate) * rate
+    const calm = calmLoad(slots.capacity[slot] as number, rate) * rate
+    return own + Math.max(others, feared) < calm
   }
 
   /** Below so many units scarcity begins. */

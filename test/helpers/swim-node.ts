@@ -6,6 +6,7 @@ import type { Random } from '../../src/ports.js'
 import { Keyring } from '../../src/swim/codec/keyring.js'
 import { createContext, type SwimContext } from '../../src/swim/context.js'
 import type { Delegate } from '../../src/swim/delegate.js'
+import type { PacketMessage } from '../../src/swim/messages.js'
 import { lanDefaults, type SwimOptions, type SwimSettings } from '../../src/swim/options.js'
 import { Swim } from '../../src/swim/protocol.js'
 import type { MemberName } from '../../src/vocabulary.js'
@@ -81,6 +82,19 @@ export class RecordingDelegate implements Delegate {
 
   notifyPingComplete(peer: { readonly name: string }, rttMs: number, payload: Uint8Array): void {
     this.pings.push({ name: peer.name, rttMs, payload: bytesText(payload) })
+  }
+}
+
+/** A node at `10.0.0.HOST` that announces itself for the first time. */
+export function aliveOf(node: string, host = 9): PacketMessage {
+  return {
+    kind: 'alive',
+    incarnation: 1,
+    node: node as MemberName,
+    addressBytes: Uint8Array.of(10, 0, 0, host),
+    port: 7946,
+    meta: null,
+    versions: Uint8Array.of(1, 5, 2, 0, 0, 0),
   }
 }
 

@@ -6,22 +6,10 @@ import { createWire } from '../../../src/swim/codec/wire.js'
 import type { Member } from '../../../src/swim/member.js'
 import type { PacketMessage } from '../../../src/swim/messages.js'
 import type { MemberName } from '../../../src/vocabulary.js'
-import { createNode, swimOptions } from '../../helpers/swim-node.js'
+import { aliveOf, createNode, swimOptions } from '../../helpers/swim-node.js'
 
 const name = (text: string) => text as MemberName
 const wire = createWire({ keyring: new Keyring([]), entropy: length => new Uint8Array(length) })
-
-function alive(node: string, host: number): PacketMessage {
-  return {
-    kind: 'alive',
-    incarnation: 1,
-    node: name(node),
-    addressBytes: Uint8Array.of(10, 0, 0, host),
-    port: 7946,
-    meta: null,
-    versions: Uint8Array.of(1, 5, 2, 0, 0, 0),
-  }
-}
 
 function stage() {
   const { swim, delegate } = createNode(swimOptions('self', '10.0.0.1'))
@@ -31,8 +19,8 @@ function stage() {
   const receive = (message: PacketMessage) =>
     swim.handlePacket(encodePacket([encodeMessage(message)], wire, { checksum: false }), relay, 0)
   swim.start(0)
-  receive(alive('target', 2))
-  receive(alive('relay', 3))
+  receive(aliveOf('target', 2))
+  receive(aliveOf('relay', 3))
   swim.takeEffects()
   const sent = () =>
     swim.takeEffects().flatMap(effect => {
@@ -82,6 +70,6 @@ describe('a member that is asked', () => {
 
 it('tells whether a packet was one of this ring', () => {
   const { swim, receive } = stage()
-  expect(receive(alive('third', 4))).toBe(true)
+  expect(receive(aliveOf('third', 4))).toBe(true)
   expect(swim.handlePacket(Uint8Array.of(255, 1, 2), { host: '10.0.0.9', port: 1 }, 0)).toBe(false)
 })

@@ -7,7 +7,13 @@ import type { Effect } from '../../../src/swim/effects.js'
 import type { PacketMessage } from '../../../src/swim/messages.js'
 import type { MemberName } from '../../../src/vocabulary.js'
 import { SwimNetwork } from '../../helpers/swim-network.js'
-import { createNode, swimOptions, type TestSettings, textBytes } from '../../helpers/swim-node.js'
+import {
+  aliveOf,
+  createNode,
+  swimOptions,
+  type TestSettings,
+  textBytes,
+} from '../../helpers/swim-node.js'
 
 const name = (text: string) => text as MemberName
 const stranger = { host: '10.0.0.9', port: 5555 }
@@ -17,18 +23,6 @@ const keyB = new Uint8Array(16).fill(2)
 function wireOf(settings: TestSettings = {}) {
   const keyring = new Keyring(settings.keys ?? [])
   return createWire({ ...settings, keyring, entropy: length => new Uint8Array(length) })
-}
-
-function alive(node: string, host = 9): PacketMessage {
-  return {
-    kind: 'alive',
-    incarnation: 1,
-    node: name(node),
-    addressBytes: Uint8Array.of(10, 0, 0, host),
-    port: 7946,
-    meta: null,
-    versions: Uint8Array.of(1, 5, 2, 0, 0, 0),
-  }
 }
 
 /** A started node and a way to send it packets. */
@@ -85,7 +79,7 @@ describe('a node', () => {
 
   it('does not read packets before it has started', () => {
     const { swim } = createNode(swimOptions('self'))
-    swim.handlePacket(encodeMessage(alive('n')), stranger, 0)
+    swim.handlePacket(encodeMessage(aliveOf('n')), stranger, 0)
     expect([swim.acceptStream(stranger, 0), swim.takeEffects()]).toEqual([null, []])
   })
 
@@ -101,7 +95,7 @@ describe('a node', () => {
     ['another key', { label: 'shop', keys: [keyB] }, 'droppedUndecryptable'],
   ] as const)('drops and counts packets with %s', (_case, settings, counter) => {
     const { swim, receive } = createStage({ label: 'shop', keys: [keyA] })
-    receive(alive('n'), wireOf(settings))
+    receive(aliveOf('n'), wireOf(settings))
     expect(swim.member(name('n'))).toBeUndefined()
     const { stats } = swim
     const drops = Object.entries(stats).filter(([key, count]) => key.startsWith('dropped') && count)
@@ -113,7 +107,7 @@ describe('a node', () => {
     ['no key', [keyA], [], 'it is plain or damaged, and a gossip key is set here'],
   ])('says what to look at when a peer has %s', (_case, ours, theirs, hint) => {
     const { swim, receive } = createStage({ label: 'shop', keys: ours })
-    receive(alive('n'), wireOf({ label: 'shop', keys: theirs }))
+    receive(aliveOf('n'), wireOf({ label: 'shop', keys: theirs }))
     expect(swim.takeEffects()).toContainEqual(
       expect.objectContaining({ kind: 'notice', text: `ignored what a peer sent: ${hint}` }),
     )
@@ -129,9 +123,9 @@ describe('a node', () => {
 
   it('reads packets and accepts members of allowed addresses only', () => {
     const { swim, receive } = createStage({ allowed: host => host === stranger.host })
-    receive(alive('welcome', 9))
-    receive(alive('elsewhere', 8))
-    swim.handlePacket(encodeMessage(alive('spoofed')), { host: '192.0.2.1', port: 1 }, 0)
+    receive(aliveOf('welcome', 9))
+    receive(aliveOf('elsewhere', 8))
+    swim.handlePacket(encodeMessage(aliveOf('spoofed')), { host: '192.0.2.1', port: 1 }, 0)
     expect([...swim.members()].map(member => member.name)).toEqual(['self', 'welcome'])
     expect(swim.stats.droppedNotAllowed).toBe(2)
   })
@@ -142,7 +136,7 @@ describe('a node', () => {
     ['a meta without end', { meta: new Uint8Array(5000) }, 'droppedMetaTooLarge'],
   ] as const)('does not store a member with %s', (_case, change, counter) => {
     const { swim, receive } = createStage()
-    receive({ ...alive('n'), ...change } as PacketMessage)
+    receive({ ...aliveOf('n'), ...change } as PacketMessage)
     expect([...swim.members()]).toHaveLength(1)
     expect(swim.stats[counter]).toBe(1)
   })
@@ -150,7 +144,7 @@ describe('a node', () => {
   it('lets the delegate refuse a member', () => {
     const { swim, delegate, receive } = createStage()
     delegate.aliveVeto = node => (node === 'n' ? 'not one of us' : null)
-    receive(alive('n'))
+    receive(aliveOf('n'))
     expect(swim.member(name('n'))).toBeUndefined()
     expect(swim.stats.droppedVetoed).toBe(1)
   })
@@ -240,7 +234,7 @@ describe('pings', () => {
 describe('user messages', () => {
   it('are refused when they cannot go: unknown, self, too long', () => {
     const { swim, receive } = createStage({ exchangeBytesMax: 2000 })
-    receive(alive('peer'))
+    receive(aliveOf('peer'))
     const send = (to: string, length: number, mode: 'bestEffort' | 'reliable') =>
       swim.sendUserMessage(name(to), new Uint8Array(length), mode, 0)
     const room = swim.packetPayloadBytesMax()
@@ -306,7 +300,7 @@ describe('keys', () => {
   it('a ring that makes no sense leaves the old one in use', () => {
     const { swim, receive } = createStage({ keys: [keyA] })
     expect(swim.setKeyring([new Uint8Array(5)])).toBe('keyLength')
-    receive(alive('n'))
+    receive(aliveOf('n'))
     expect(swim.member(name('n'))).toBeDefined()
   })
 
@@ -340,7 +334,7 @@ describe('leaving', () => {
 
   it('is settled at once when the others die meanwhile', () => {
     const { swim, receive } = createStage({ gossipNodes: 0 })
-    receive(alive('n'))
+    receive(aliveOf('n'))
     swim.leave(0)
     expect(swim.takeEffects().map(effect => effect.kind)).not.toContain('leaveSettled')
     receive({ kind: 'dead', incarnation: 1, node: name('n'), from: name('x') })
@@ -351,7 +345,7 @@ describe('leaving', () => {
   it('is final: no accusation and no alive brings the node back', () => {
     const { swim, receive } = createStage()
     swim.leave(0)
-    receive({ ...alive('self', 1), incarnation: 9 } as PacketMessage)
+    receive({ ...aliveOf('self', 1), incarnation: 9 } as PacketMessage)
     receive({ kind: 'suspect', incarnation: 9, node: name('self'), from: name('x') })
     swim.updateMeta(0)
     expect(swim.self()).toMatchObject({ state: 'left', incarnation: 1 })
@@ -361,13 +355,13 @@ describe('leaving', () => {
 describe('time', () => {
   it('the process that stood still reads its mail before it judges others', () => {
     const { swim, receive } = createStage({ disableTcpPings: true, pushPullIntervalMs: 0 })
-    receive(alive('n'))
+    receive(aliveOf('n'))
     receive({ kind: 'suspect', incarnation: 1, node: name('n'), from: name('x') })
     swim.advance(500)
     // The suspicion runs out at 4 s; nothing happens here between 0.5 s and 20 s.
     swim.advance(20_000)
     expect(swim.member(name('n'))?.state).toBe('suspect')
-    receive({ ...alive('n'), incarnation: 2 } as PacketMessage, undefined, 20_050)
+    receive({ ...aliveOf('n'), incarnation: 2 } as PacketMessage, undefined, 20_050)
     swim.advance(20_100)
     expect(swim.member(name('n'))?.state).toBe('alive')
     expect(swim.stats.stalls).toBeGreaterThan(0)
@@ -375,7 +369,7 @@ describe('time', () => {
 
   it('a suspicion that nobody refuted after a stall runs out after the grace', () => {
     const { swim, receive } = createStage({ disableTcpPings: true, pushPullIntervalMs: 0 })
-    receive(alive('n'))
+    receive(aliveOf('n'))
     receive({ kind: 'suspect', incarnation: 1, node: name('n'), from: name('x') })
     swim.advance(20_000)
     expect(swim.nextDeadlineMs()).toBeLessThanOrEqual(20_100)
@@ -385,7 +379,7 @@ describe('time', () => {
 
   it('after a stall an open probe still asks others and gives them their full time', () => {
     const { swim, receive, sent } = createStage({ disableTcpPings: true, pushPullIntervalMs: 0 })
-    for (let i = 2; i < 6; i++) receive(alive(`n${i}`, i))
+    for (let i = 2; i < 6; i++) receive(aliveOf(`n${i}`, i))
     let pinged = -1
     for (let nowMs = 0; pinged < 0; nowMs = swim.nextDeadlineMs()) {
       swim.advance(nowMs)
@@ -402,7 +396,7 @@ describe('time', () => {
 
   it('ticks missed during a stall are not made up for', () => {
     const { swim, receive, sent } = createStage({ pushPullIntervalMs: 0 })
-    receive(alive('n'))
+    receive(aliveOf('n'))
     swim.advance(60_000)
     const pings = sent().filter(({ messages }) => messages[0]?.kind === 'ping')
     expect(pings.length).toBeLessThanOrEqual(1)
