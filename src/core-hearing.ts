@@ -7,8 +7,9 @@
  *                                                                                  silent
  *
  * Any packet that comes straight from it ends that, and so does its answer through another: a link
- * that is broken one way is no split. A pod that was seldom heard is asked only when another has
- * fallen silent, and else left to SWIM: nothing can be read from its silence.
+ * that is broken one way is no split. From the silence of a pod that was seldom heard nothing can
+ * be read: it is asked when another has fallen silent or SWIM suspects it. Suspicion alone makes
+ * nobody silent: where three packets in ten are lost it comes every few seconds, and is refuted.
  */
 import type { Address } from './vocabulary.js'
 
@@ -25,6 +26,8 @@ const askAfterMs = 250
 const askEveryMs = 35
 /** Without a packet for so long it is silent; longer than a pause that may go unnoticed, 500 ms. */
 const silentAfterMs = 600
+/** A silent pod is asked on, should its link be back while nobody has anything to send. */
+const silentAskEveryMs = 1000
 
 interface Heard {
   readonly address: Address
@@ -35,23 +38,54 @@ interface Heard {
   /** When it was first asked since it was last heard; Infinity when it was not. */
   askedSinceMs: number
   silent: boolean
+  /** SWIM suspects it, on whoever's word. */
+  doubted: boolean
+  /** Discovery says that it should be there. */
+  expected: boolean
 }
 
 const textOf = (address: Address): string => `${address.host}:${address.port}`
 
 export class Hearing {
-  /** Pods that should be there; discovery bounds their number. */
+  /** Pods that should be there, and suspects; discovery and the member table bound their number. */
   #pods = new Map<string, Heard>()
   #deadlineMs = Number.POSITIVE_INFINITY
 
   /** Which pods should be there and are missed when they fall silent. Others are forgotten. */
   watch(addresses: readonly Address[], nowMs: number): void {
-    const before = this.#pods
-    this.#pods = new Map()
-    for (const address of addresses) {
-      const text = textOf(address)
-      this.#pods.set(text, before.get(text) ?? unheard(address, nowMs))
+    for (const pod of this.#pods.values()) pod.expected = false
+    for (const address of addresses) this.#pod(address, nowMs).expected = true
+    this.#forget()
+  }
+
+  /** Whom SWIM suspects: they are asked, and are silent if they do not answer. */
+  doubt(addresses: readonly Address[], nowMs: number): void {
+    const before = new Set<Heard>()
+    for (const pod of this.#pods.values()) {
+      if (pod.doubted) before.add(pod)
+      pod.doubted = false
     }
+    for (const address of addresses) {
+      const pod = this.#pod(address, nowMs)
+      pod.doubted = true
+      if (!before.has(pod) && !pod.silent) {
+        pod.askAtMs = Math.min(pod.askAtMs, Math.max(nowMs, pod.lastMs + askAfterMs))
+      }
+    }
+    this.#forget()
+  }
+
+  #pod(address: Address, nowMs: number): Heard {
+    const text = textOf(address)
+    const known = this.#pods.get(text)
+    if (known !== undefined) return known
+    const pod = unheard(address, nowMs)
+    this.#pods.set(text, pod)
+    return pod
+  }
+
+  #forget(): void {
+    for (const [text, pod] of this.#pods) if (!pod.expected && !pod.doubted) this.#pods.delete(text)
     this.#arm()
   }
 
@@ -66,7 +100,7 @@ export class Hearing {
     pod.silent = false
     pod.askAtMs = Number.POSITIVE_INFINITY
     pod.askedSinceMs = Number.POSITIVE_INFINITY
-    if (pod.gapMs <= talkerGapMs) {
+    if (pod.gapMs <= talkerGapMs || pod.doubted) {
       pod.askAtMs = nowMs + askAfterMs
       this.#deadlineMs = Math.min(this.#deadlineMs, pod.askAtMs)
     }
@@ -97,16 +131,16 @@ export class Hearing {
     if (nowMs < this.#deadlineMs) return false
     let fell = false
     for (const pod of this.#pods.values()) {
-      if (pod.silent || nowMs < pod.askAtMs) continue
+      if (nowMs < pod.askAtMs) continue
       const answerByMs = pod.askedSinceMs + silentAfterMs - askAfterMs
-      if (nowMs >= pod.lastMs + silentAfterMs && nowMs >= answerByMs) {
+      if (!pod.silent && nowMs >= pod.lastMs + silentAfterMs && nowMs >= answerByMs) {
         pod.silent = true
-        pod.askAtMs = Number.POSITIVE_INFINITY
+        pod.askAtMs = nowMs + silentAskEveryMs
         fell = true
         continue
       }
       ask(pod.address)
-      pod.askAtMs = nowMs + askEveryMs
+      pod.askAtMs = nowMs + (pod.silent ? silentAskEveryMs : askEveryMs)
       pod.askedSinceMs = Math.min(pod.askedSinceMs, nowMs)
     }
     if (fell) this.#askQuiet(nowMs)
@@ -137,5 +171,7 @@ function unheard(address: Address, nowMs: number): Heard {
     askAtMs: Number.POSITIVE_INFINITY,
     askedSinceMs: Number.POSITIVE_INFINITY,
     silent: false,
+    doubted: false,
+    expected: false,
   }
 }

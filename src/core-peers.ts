@@ -81,16 +81,17 @@ export class Peers {
     })
   }
 
-  /** A pod that takes its leave falls silent by right. */
+  /** A pod that takes its leave falls silent by right; a suspect one may still answer this pod. */
   #isSilent({ member, meta }: Known): boolean {
-    return member.state !== 'alive' || (!meta.draining && this.#hearing.isSilent(member.address))
+    if (member.state === 'alive' && meta.draining) return false
+    return member.state === 'dead' || this.#hearing.isSilent(member.address)
   }
 
   /**
    * Takes note of a member's news. Returns the origins that no longer speak for a node: the member
    * left, or a newer start of the node took its place.
    */
-  update(members: Iterable<Member>): OriginId[] {
+  update(members: Iterable<Member>, nowMs: number): OriginId[] {
     const before = new Map([...this.#known].map(([name, known]) => [name, known.meta.origin]))
     this.#known.clear()
     for (const member of members) {
@@ -99,6 +100,12 @@ export class Peers {
       this.#known.set(member.name, { member, meta })
     }
     this.#dropOlderStarts()
+    const known = [...this.#known.values()].map(({ member }) => member)
+    const suspects = known.filter(({ state }) => state === 'suspect')
+    this.#hearing.doubt(
+      suspects.map(({ address }) => address),
+      nowMs,
+    )
     const after = new Set([...this.#known.values()].map(known => known.meta.origin))
     return [...before.values()].filter(origin => !after.has(origin))
   }

@@ -461,7 +461,7 @@ export class Core {
   }
 
   #refreshPeers(monotonicMs: number): void {
-    const departed = this.#peers.update(this.#swim.members())
+    const departed = this.#peers.update(this.#swim.members(), monotonicMs)
     const self = this.#swim.self().address
     for (const origin of departed) this.#replicator.originDeparted(origin, monotonicMs)
     this.#replicator.setPeers(this.#peers.list(), this.#peers.knownCount(self), monotonicMs)

@@ -59,7 +59,7 @@ export class MessageMerger implements MessageVisitor {
   #shape = -1
   #slot = -1
   #adopts = false
-  #onlyDrift = false
+  #isPrompt = false
   /** The sender's used units; -1 when it told none that can be compared. */
   #balance = -1
   #ownContained = 0
@@ -92,18 +92,22 @@ export class MessageMerger implements MessageVisitor {
     if (transitMs >= 0 && transitMs < lagMsMax) this.#transitMs += (transitMs - this.#transitMs) / 8
   }
 
-  /** True when the message was ours and whole. */
+  /**
+   * True when the message was ours and whole. `isPrompt`: it came in one packet, so it is as old as
+   * the way took. What comes through a stream may have waited for seconds to be sent again, which
+   * nobody can tell, and a balance would be taken for so much emptier than it is.
+   */
   merge(
     bytes: Uint8Array,
     monotonicMs: number,
     wallMs: number,
-    options: { mayHandOn?: boolean; heldMs?: number; onlyDrift?: boolean } = {},
+    options: { mayHandOn?: boolean; heldMs?: number; isPrompt?: boolean } = {},
   ): boolean {
     this.#monotonicMs = monotonicMs
     this.#wallMs = wallMs
     this.#mayHandOn = options.mayHandOn ?? false
     this.#extraAgeMs = options.heldMs ?? 0
-    this.#onlyDrift = options.onlyDrift ?? false
+    this.#isPrompt = options.isPrompt ?? false
     const implausible = this.#merger.implausible
     const result = readMessage(bytes, this)
     if (result !== 'ok' || this.#merger.implausible > implausible) this.ignored++
@@ -140,7 +144,7 @@ export class MessageMerger implements MessageVisitor {
     const own = shapes.at(slots.shape[this.#slot] as number)
     const theirs = shapes.at(this.#shape)
     const isSame = own.capacity === theirs.capacity && own.periodMs === theirs.periodMs
-    if (this.#adopts || isSame) this.#balance = used
+    if (this.#adopts || (isSame && this.#isPrompt)) this.#balance = used
     this.#ownContained = 0
     this.#missing = 0
     this.#contained.clear()
@@ -224,7 +228,7 @@ export class MessageMerger implements MessageVisitor {
     const isFarFuller = -apart > Math.max(driftPart * capacity, tolerance)
     if (isFarFuller && !this.#adopts) this.#followFuller(used, capacity)
     if (apart <= tolerance) return
-    if (this.#onlyDrift && apart > driftPart * capacity) {
+    if (!this.#adopts && apart > driftPart * capacity) {
       if (this.lagging.size < laggingMax) this.lagging.add(slot)
       return
     }

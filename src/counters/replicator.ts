@@ -218,7 +218,7 @@ export class Replicator {
 
   handleMessage(bytes: Uint8Array, monotonicMs: number, wallMs: number): void {
     const mayHandOn = !this.#ring.isMesh
-    this.#merger.merge(bytes, monotonicMs, wallMs, { mayHandOn, onlyDrift: true })
+    this.#merger.merge(bytes, monotonicMs, wallMs, { mayHandOn, isPrompt: true })
     if (this.#merger.lagging.size === 0) return
     this.#balances.hasten(monotonicMs)
   }

@@ -178,4 +178,23 @@ network: { latency: 2ms, jitter: 1ms, loss: 0.3, duplicate: 0.2, reorder: 0.2 }
     expect(totals[0]).toHaveLength(5)
     for (const other of totals) expect(other).toEqual(totals[0])
   })
+
+  it.each([
+    [5, 1],
+    [20, 2],
+  ])(
+    'that loses three packets in ten leaves a slow limit right too, %i pods, seed %i',
+    (pods, seed) => {
+      const slow = scenarioOf(`
+pods: ${pods}
+duration: 150s
+rule: { limit: 100/1m, burst: 100 }
+traffic: [{ pods: all, rate: ${10 / 3 / pods} }]
+network: { latency: 2ms, jitter: 1ms, loss: 0.3 }
+`)
+      const { ratio, excessOverBurst } = runScenario(slow, { seed })
+      expectAtMost('|1 - ratio| of a slow limit at 30 % loss', Math.abs(ratio - 1), 0.01)
+      expectAtMost('excess over burst of a slow limit at 30 % loss', excessOverBurst, 0.03)
+    },
+  )
 })

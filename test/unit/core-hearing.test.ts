@@ -80,6 +80,61 @@ describe('a pod that used to send', () => {
   })
 })
 
+describe('a silent pod', () => {
+  it('is asked on once a second, and its answer ends the silence', () => {
+    const hearing = talker()
+    run(hearing, 1700)
+    const { asked } = run(hearing, 11_700)
+    const toPeer = asked.length / 2
+    expect(toPeer).toBeGreaterThanOrEqual(9)
+    expect(toPeer).toBeLessThanOrEqual(21)
+    run(hearing, 20_000, () => true)
+    expect(hearing.isSilent(peer)).toBe(false)
+  })
+})
+
+describe('a suspect', () => {
+  /** A pod that was heard every half second, and is suspected at 20 s. */
+  function suspected(expected: boolean): Hearing {
+    const hearing = new Hearing()
+    hearing.watch(expected ? [peer] : [], 0)
+    for (let atMs = 500; atMs <= 20_000; atMs += 500) hearing.heard(peer, atMs)
+    hearing.doubt([peer], 20_000)
+    return hearing
+  }
+
+  it.each([true, false])('that answers is not silent, discovery knows it: %s', expected => {
+    const { asked, fell } = run(suspected(expected), 30_000, () => true)
+    expect(asked.length).toBeGreaterThan(20)
+    expect(fell).toEqual([])
+  })
+
+  it.each([true, false])('that answers nothing is silent, discovery knows it: %s', expected => {
+    const hearing = suspected(expected)
+    const { fell } = run(hearing, 22_000)
+    expect(fell[0]).toBeLessThanOrEqual(20_700)
+    expect(hearing.isSilent(peer)).toBe(true)
+  })
+
+  it('is left alone when it is suspected no more', () => {
+    const hearing = suspected(true)
+    run(hearing, 22_000, () => true)
+    hearing.doubt([], 22_000)
+    run(hearing, 23_000, () => true)
+    expect(hearing.nextDeadlineMs()).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('that discovery does not know is forgotten when it is suspected no more', () => {
+    const hearing = suspected(false)
+    run(hearing, 22_000)
+    hearing.doubt([], 22_000)
+    expect([hearing.isSilent(peer), hearing.nextDeadlineMs()]).toEqual([
+      false,
+      Number.POSITIVE_INFINITY,
+    ])
+  })
+})
+
 describe('a pod that nothing can be read from', () => {
   it('because it was seldom heard is never asked', () => {
     const hearing = new Hearing()

@@ -35,7 +35,7 @@ const own = metaOf('me', 100, 1)
 const me = member(self, 1, own)
 const peersWith = (...members: Member[]) => {
   const peers = new Peers(self, own)
-  peers.update([me, ...members])
+  peers.update([me, ...members], 0)
   return peers
 }
 
@@ -51,21 +51,21 @@ describe('peers', () => {
   it('are seen by their latest meta, however often they were looked at before', () => {
     const first = member('b-1', 2, metaOf('b', 5, 2))
     const peers = peersWith(first)
-    peers.update([me, first])
+    peers.update([me, first], 0)
     expect(memberViews([me, first], self, own).map(view => view.meta?.draining)).toEqual([
       false,
       false,
     ])
     const draining = { ...first, meta: encodeNodeMeta({ ...metaOf('b', 5, 2), draining: true }) }
-    peers.update([me, draining])
+    peers.update([me, draining], 0)
     expect(peers.list().map(peer => peer.draining)).toEqual([true])
     expect(memberViews([me, draining], self, own).map(view => view.meta?.draining)).toEqual([
       true,
       false,
     ])
     const stranger = { ...first, meta: new TextEncoder().encode('gvX') }
-    expect(peers.update([me, stranger])).toEqual([origin(2)])
-    expect(peers.update([me, first])).toEqual([])
+    expect(peers.update([me, stranger], 0)).toEqual([origin(2)])
+    expect(peers.update([me, first], 0)).toEqual([])
     expect(peers.list()).toHaveLength(1)
   })
 
@@ -84,15 +84,21 @@ describe('peers', () => {
     expect(peers.knownCount(address(1))).toBe(1)
   })
 
-  it('that are suspected are silent but still there', () => {
+  it('that are suspected are asked, and silent when they do not answer, but still there', () => {
     const peers = peersWith(member('b-1', 2, metaOf('b', 5, 2), 'suspect'))
-    expect(peers.list()[0]?.silent).toBe(true)
-    expect(peers.silentAddresses(address(1))).toEqual([address(2)])
+    const silences = (answers: boolean, fromMs: number) => {
+      for (let atMs = fromMs; atMs <= fromMs + 2000; atMs += 5) {
+        peers.advance(atMs, () => answers && peers.heard(address(2), atMs))
+      }
+      return [peers.list().map(({ silent }) => silent), peers.silentAddresses(address(1))]
+    }
+    expect(silences(true, 5)).toEqual([[false], []])
+    expect(silences(false, 2010)).toEqual([[true], [address(2)]])
   })
 
   it('that died are departed where discovery cannot tell, and their origins are named', () => {
     const peers = peersWith(member('b-1', 2, metaOf('b', 5, 2)))
-    expect(peers.update([me, member('b-1', 2, metaOf('b', 5, 2), 'dead')])).toEqual([origin(2)])
+    expect(peers.update([me, member('b-1', 2, metaOf('b', 5, 2), 'dead')], 0)).toEqual([origin(2)])
     expect(peers.list()).toEqual([])
     expect(peers.silentAddresses(address(1))).toEqual([])
   })
@@ -100,7 +106,7 @@ describe('peers', () => {
   it('that died but are expected are a split: silent, counted, to be tried again', () => {
     const peers = new Peers(self, own)
     peers.setExpected([address(1), address(2), address(3)], 0)
-    const departed = peers.update([me, member('b-1', 2, metaOf('b', 5, 2), 'dead')])
+    const departed = peers.update([me, member('b-1', 2, metaOf('b', 5, 2), 'dead')], 0)
     expect(departed).toEqual([])
     expect(peers.list().map(peer => peer.silent)).toEqual([true])
     expect(peers.knownCount(address(1))).toBe(3)
@@ -110,8 +116,8 @@ describe('peers', () => {
   it('that left are departed even where they are expected', () => {
     const peers = new Peers(self, own)
     peers.setExpected([address(1), address(2)], 0)
-    peers.update([me, member('b-1', 2, metaOf('b', 5, 2))])
-    expect(peers.update([me, member('b-1', 2, metaOf('b', 5, 2), 'left')])).toEqual([origin(2)])
+    peers.update([me, member('b-1', 2, metaOf('b', 5, 2))], 0)
+    expect(peers.update([me, member('b-1', 2, metaOf('b', 5, 2), 'left')], 0)).toEqual([origin(2)])
     expect(peers.list()).toEqual([])
   })
 })
