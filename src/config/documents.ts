@@ -2,6 +2,7 @@
  * The configuration documents of a file: the file itself, or the entries of the ConfigMap manifests
  * in it. Pure. Places inside an entry are places in the manifest.
  */
+import { type Fields, isMap, textOf } from '../lib/untrusted.js'
 import type { ConfigPath, Finding } from './finding.js'
 import { documentLocator, type Located, type Locator, placeWithin } from './locator.js'
 import { RulesFile } from './rules-schema.js'
@@ -85,12 +86,6 @@ function failed(
   }
 }
 
-type PlainMap = Readonly<Record<string, unknown>>
-
-function isMap(value: unknown): value is PlainMap {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 function isManifest(value: unknown): boolean {
   return isMap(value) && typeof value.kind === 'string' && typeof value.apiVersion === 'string'
 }
@@ -104,7 +99,7 @@ function manifestDocuments(
   const findings: Finding[] = [...outer]
   for (const document of documents) {
     for (const [path, manifest] of configMaps(document.value, [])) {
-      const name = isMap(manifest.metadata) ? String(manifest.metadata.name) : ''
+      const name = isMap(manifest.metadata) ? textOf(manifest.metadata.name) : ''
       const entries = isMap(manifest.data) ? Object.entries(manifest.data) : []
       for (const [entry, text] of entries) {
         if (!/\.ya?ml$/.test(entry) || typeof text !== 'string') continue
@@ -122,7 +117,7 @@ function manifestDocuments(
 }
 
 /** ConfigMaps in a manifest, lists opened. */
-function configMaps(value: unknown, path: ConfigPath): (readonly [ConfigPath, PlainMap])[] {
+function configMaps(value: unknown, path: ConfigPath): (readonly [ConfigPath, Fields])[] {
   if (!isMap(value)) return []
   if (value.kind === 'ConfigMap') return [[path, value]]
   if (!Array.isArray(value.items)) return []

@@ -6,6 +6,7 @@
  * an old controller wrote the slice, and absent means "as ready" (discovery.k8s.io/v1).
  */
 import { isIP } from 'node:net'
+import { fieldsOf, listOf, textOf } from '../lib/untrusted.js'
 import type { Address } from '../vocabulary.js'
 
 export interface SlicePeers {
@@ -58,18 +59,10 @@ export function peersOfSlices(slices: readonly unknown[], options: SliceOptions)
 function gossipPortOf(ports: unknown): number | null {
   const known = listOf(ports).flatMap(port => {
     const { name, port: number } = fieldsOf(port)
-    return typeof number === 'number' ? [{ name: String(name ?? ''), number }] : []
+    return typeof number === 'number' ? [{ name: textOf(name), number }] : []
   })
   const named = known.find(({ name }) => name.includes('gossip'))
   if (named !== undefined) return named.number
   const numbers = new Set(known.map(({ number }) => number))
   return numbers.size === 1 ? known[0]!.number : null
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
 }

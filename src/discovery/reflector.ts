@@ -9,6 +9,7 @@
  *        ▲                         ▲                                      │
  *        └── version expired ──────┴────────── version still good ────────┘
  */
+import { type Fields, fieldsOf, textOf } from '../lib/untrusted.js'
 import type { Clock, Random } from '../ports.js'
 import { failureOfStatus, type KubeApi, KubeError, type KubeFailure } from './kube-api.js'
 
@@ -286,28 +287,18 @@ interface Page {
   readonly next: string
 }
 
-type Fields = Readonly<Record<string, unknown>>
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {}
-}
-
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null
-}
-
 function readPage(answer: unknown): Page {
   const { items, metadata } = fieldsOf(answer)
   const { resourceVersion, continue: next } = fieldsOf(metadata)
   const version = textOf(resourceVersion)
-  if (!Array.isArray(items) || version === null) {
+  if (!Array.isArray(items) || version === '') {
     throw new KubeError('malformed', 'the answer is not a list of objects')
   }
-  return { items: items.filter(isObject), version, next: textOf(next) ?? '' }
+  return { items: items.filter(isObject), version, next: textOf(next) }
 }
 
 function isObject(value: unknown): value is KubeObject {
-  return textOf(fieldsOf(fieldsOf(value).metadata).name) !== null
+  return textOf(fieldsOf(fieldsOf(value).metadata).name) !== ''
 }
 
 type WatchEvent =
@@ -328,11 +319,15 @@ function readEvent(line: string): WatchEvent | null {
     return null
   }
   const { type, object } = event
-  const version = textOf(fieldsOf(fieldsOf(object).metadata).resourceVersion)
+  const version = textOf(fieldsOf(fieldsOf(object).metadata).resourceVersion) || null
   switch (type) {
     case 'ERROR': {
       const { code, message } = fieldsOf(object)
-      return { type, code: Number(code), message: textOf(message) ?? 'the API ended the watch' }
+      return {
+        type,
+        code: typeof code === 'number' ? code : 0,
+        message: textOf(message) || 'the API ended the watch',
+      }
     }
     case 'BOOKMARK':
       return { type, version }

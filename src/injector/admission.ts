@@ -4,11 +4,12 @@
  * the pod's status annotation. Pure.
  */
 
+import { fieldsOf, isMap, textOf } from '../lib/untrusted.js'
 import { version } from '../version.js'
 import { injectSidecar, type SkipReason } from './inject-sidecar.js'
 import { jsonPatch, type PatchOperation } from './json-patch.js'
 import { annotations } from './names.js'
-import { isMap, readPodTemplate, type ServicePorts } from './pod-template.js'
+import { readPodTemplate, type ServicePorts } from './pod-template.js'
 import type { SidecarSettings } from './sidecar-settings.js'
 
 /** Longest warning that the API server hands on in one piece, and the total of all. */
@@ -42,9 +43,9 @@ export function readReview(body: unknown): AdmissionRequest | string {
   }
   return {
     uid: request.uid,
-    namespace: typeof request.namespace === 'string' ? request.namespace : '',
-    operation: String(request.operation ?? ''),
-    kind: isMap(request.kind) ? String(request.kind.kind ?? '') : '',
+    namespace: textOf(request.namespace),
+    operation: textOf(request.operation),
+    kind: textOf(fieldsOf(request.kind).kind),
     object: request.object,
   }
 }

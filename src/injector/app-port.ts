@@ -3,8 +3,9 @@
  * name, regular containers first, then native sidecars. So the name moves to the sidecar's proxy
  * port and the application's own port gets a new one; no packet filter, no privilege. Pure.
  */
+import { isMap } from '../lib/untrusted.js'
 import type { Container, ContainerPort, ServicePorts } from './pod-template.js'
-import { isMap, isTcp, portsOf } from './pod-template.js'
+import { isTcp, portsOf } from './pod-template.js'
 
 /** IANA service names, and so port names, are at most this long. */
 const portNameCharsMax = 15

@@ -1,12 +1,14 @@
 /**
  * A file of manifests with the sidecar put into every pod template of it. What is not changed stays
- * byte for byte; in what is changed, comments and order are kept. Pure.
+ * byte for byte; in what is changed, comments and order are kept and aliases are written out. Pure.
  */
 import { type Document, isMap as isYamlMap, LineCounter, parseAllDocuments } from 'yaml'
 import { depthMax, textLengthMax } from '../config/yaml-text.js'
+import { fieldsOf, isMap, textOf } from '../lib/untrusted.js'
+import { expandAliases } from './expand-aliases.js'
 import { injectSidecar } from './inject-sidecar.js'
 import { jsonPatch, pointerSteps } from './json-patch.js'
-import { isMap, readPodTemplate, readService, type ServicePorts } from './pod-template.js'
+import { readPodTemplate, readService, type ServicePorts } from './pod-template.js'
 import type { SidecarSettings } from './sidecar-settings.js'
 
 export type InjectedDocuments =
@@ -22,17 +24,17 @@ export type InjectedDocuments =
   | { readonly ok: false; readonly error: string }
 
 /** Where each kind keeps its pod template. */
-const templatePaths: Readonly<Record<string, readonly string[]>> = {
-  Pod: [],
-  PodTemplate: ['template'],
-  Deployment: ['spec', 'template'],
-  StatefulSet: ['spec', 'template'],
-  DaemonSet: ['spec', 'template'],
-  ReplicaSet: ['spec', 'template'],
-  ReplicationController: ['spec', 'template'],
-  Job: ['spec', 'template'],
-  CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
-}
+const templatePaths: ReadonlyMap<string, readonly string[]> = new Map([
+  ['Pod', []],
+  ['PodTemplate', ['template']],
+  ['Deployment', ['spec', 'template']],
+  ['StatefulSet', ['spec', 'template']],
+  ['DaemonSet', ['spec', 'template']],
+  ['ReplicaSet', ['spec', 'template']],
+  ['ReplicationController', ['spec', 'template']],
+  ['Job', ['spec', 'template']],
+  ['CronJob', ['spec', 'jobTemplate', 'spec', 'template']],
+])
 
 /** Reads `text`, named `file` in messages, and injects into all of it. */
 export function injectDocuments(
@@ -76,7 +78,7 @@ interface Found {
 
 function readDocuments(text: string, file: string): Document.Parsed[] {
   const lineCounter = new LineCounter()
-  const parsed = parseAllDocuments(text, { lineCounter, prettyErrors: true })
+  const parsed = parseAllDocuments(text, { lineCounter, prettyErrors: true, merge: true })
   if (!Array.isArray(parsed)) return []
   for (const document of parsed) {
     const [error] = document.errors
@@ -90,14 +92,14 @@ function readDocuments(text: string, file: string): Document.Parsed[] {
 /** The objects of a document: itself, or the items of a List. */
 function flatten(value: unknown, path: readonly (string | number)[]): Found[] {
   if (!isMap(value) || path.length > depthMax) return []
-  if (Array.isArray(value.items) && /List$/.test(String(value.kind))) {
+  if (Array.isArray(value.items) && /List$/.test(textOf(value.kind))) {
     return value.items.flatMap((item, index) => flatten(item, [...path, 'items', index]))
   }
   return [{ path, value }]
 }
 
 function namespaceOf(value: Record<string, unknown>): string {
-  return isMap(value.metadata) ? String(value.metadata.namespace ?? '') : ''
+  return textOf(fieldsOf(value.metadata).namespace)
 }
 
 /** Changes `document` where it holds pod templates; true if it did. */
@@ -109,10 +111,11 @@ function injectDocument(
 ): boolean {
   let changed = false
   for (const { path, value } of flatten(document.toJS() as unknown, [])) {
-    const steps = templatePaths[String(value.kind)]
+    const kind = textOf(value.kind)
+    const steps = templatePaths.get(kind)
     if (steps === undefined) continue
-    const name = isMap(value.metadata) ? (value.metadata.name ?? value.metadata.generateName) : ''
-    const title = `${String(value.kind).toLowerCase()}/${String(name ?? '')}`
+    const { name, generateName } = fieldsOf(value.metadata)
+    const title = `${kind.toLowerCase()}/${textOf(name ?? generateName)}`
     const template = readPodTemplate(valueAt(value, steps))
     if (typeof template === 'string') {
       report.failures.push(`${title}: ${template}`)
@@ -127,6 +130,7 @@ function injectDocument(
     } else if (result.kind === 'skipped') {
       report.notes.push(`${title}: left as it is: ${result.text}`)
     } else {
+      expandAliases(document)
       applyTo(document, [...path, ...steps], jsonPatch(template, result.template))
       const { targetPort } = result
       const hint = targetPort === null ? '' : `; in its Service: targetPort: ${targetPort}`

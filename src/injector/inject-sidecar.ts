@@ -113,15 +113,15 @@ function appPortOf(template: PodTemplate, settings: SidecarSettings): AppPort | 
 /** Containers of a pod share one network and one list of volumes. */
 function clashOf(template: PodTemplate): string | null {
   const own = new Set<number>([ports.proxy, ports.api, ports.gossip, ports.telemetry, ports.admin])
-  const { containers, initContainers = [], volumes = [] } = template.spec
-  for (const container of [...containers, ...initContainers]) {
+  const { containers, initContainers, volumes } = template.spec
+  for (const container of [...containers, ...(initContainers ?? [])]) {
     const port = portsOf(container).find(entry => own.has(entry.containerPort))
     if (port !== undefined) {
       return `container ${container.name} has port ${port.containerPort}, which the sidecar needs`
     }
   }
   const names: readonly string[] = Object.values(volumeNames)
-  const volume = volumes.find(entry => names.includes(entry.name))
+  const volume = volumes?.find(entry => names.includes(entry.name))
   return volume === undefined ? null : `a volume is named ${volume.name}, as the sidecar's`
 }
 

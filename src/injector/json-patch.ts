@@ -1,6 +1,6 @@
 /** The difference between two JSON values as a JSON patch (RFC 6902). Pure. */
 import { isDeepStrictEqual } from 'node:util'
-import { isMap } from './pod-template.js'
+import { isMap } from '../lib/untrusted.js'
 
 export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }

@@ -3,6 +3,8 @@
  * carried along untouched. Shapes follow core/v1 `PodTemplateSpec`; a Pod has the same two fields.
  */
 
+import { isMap, textOf } from '../lib/untrusted.js'
+
 export type Json = null | boolean | number | string | readonly Json[] | JsonMap
 export interface JsonMap {
   readonly [key: string]: Json
@@ -20,16 +22,17 @@ export interface Container extends Record<string, Json | undefined> {
   readonly restartPolicy?: string
 }
 
+/** A field that is null is absent: some writers of manifests put it so. */
 export interface PodTemplate {
   readonly metadata?: {
-    readonly labels?: Readonly<Record<string, string>>
-    readonly annotations?: Readonly<Record<string, string>>
+    readonly labels?: Readonly<Record<string, string>> | null
+    readonly annotations?: Readonly<Record<string, string>> | null
     readonly [key: string]: unknown
-  }
+  } | null
   readonly spec: {
     readonly containers: readonly Container[]
-    readonly initContainers?: readonly Container[]
-    readonly volumes?: readonly { readonly name: string; readonly [key: string]: unknown }[]
+    readonly initContainers?: readonly Container[] | null
+    readonly volumes?: readonly { readonly name: string; readonly [key: string]: unknown }[] | null
     readonly hostNetwork?: boolean
     readonly terminationGracePeriodSeconds?: number
     readonly [key: string]: unknown
@@ -44,12 +47,8 @@ export interface ServicePorts {
   readonly ports: readonly {
     readonly port: number
     /** Absent: the same as `port`. */
-    readonly targetPort?: number | string
+    readonly targetPort?: number | string | null
   }[]
-}
-
-export function isMap(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** `value` as a pod template, or a sentence that says what it lacks. */
@@ -107,8 +106,14 @@ export function readService(value: unknown): ServicePorts | null {
   const { selector, ports } = value.spec
   if (!isMap(selector) || Object.keys(selector).length === 0 || !Array.isArray(ports)) return null
   return {
-    name: String(value.metadata.name ?? ''),
+    name: textOf(value.metadata.name),
     selector: selector as Record<string, string>,
-    ports: ports.filter(isMap).filter(port => Number.isInteger(port.port)) as never[],
+    ports: ports.filter(isServicePort),
   }
+}
+
+function isServicePort(value: unknown): value is ServicePorts['ports'][number] {
+  if (!isMap(value) || !Number.isInteger(value.port)) return false
+  const target = value.targetPort ?? 0
+  return typeof target === 'number' || typeof target === 'string'
 }

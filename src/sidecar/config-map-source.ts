@@ -6,6 +6,7 @@
 import { filesMax, type Snapshot, snapshotOf } from '../config/snapshot.js'
 import { KubeError } from '../discovery/kube-api.js'
 import { Reflector, type ReflectorPorts, type ReflectorStats } from '../discovery/reflector.js'
+import { fieldsOf } from '../lib/untrusted.js'
 import type { RulesSource } from './rules-source.js'
 
 export interface ConfigMapSourceOptions {
@@ -107,8 +108,4 @@ export class ConfigMapSource implements RulesSource {
     }
     return snapshotOf(files, null)
   }
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }

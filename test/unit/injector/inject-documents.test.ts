@@ -95,6 +95,45 @@ describe('workloads', () => {
     expect(document?.getIn(['items', 0, 'spec', 'initContainers', 0, 'name'])).toBe('grapevine')
   })
 
+  test('that share parts through aliases and merge keys each get what is theirs', () => {
+    const shared = [
+      'kind: List',
+      'items:',
+      '  - kind: Pod',
+      '    metadata: &about { labels: { app: shop } }',
+      '    spec: &spec',
+      '      containers: &all',
+      '        - { name: app, ports: [{ name: http, containerPort: 3000 }] }',
+      '      volumes: &none []   # nothing yet',
+      '  - kind: Pod',
+      '    metadata: *about',
+      '    spec: { <<: *spec, volumes: *none, restartPolicy: Never }',
+      '',
+    ].join('\n')
+    const { text, notes } = done(shared)
+    expect(notes).toHaveLength(2)
+    expect(text).toContain('# nothing yet')
+    expect(text).not.toMatch(/[&*<]/)
+    const { items } = parseAllDocuments(text)[0]!.toJS()
+    const { restartPolicy, ...second } = items[1].spec
+    expect(restartPolicy).toBe('Never')
+    expect(second).toEqual(items[0].spec)
+    expect(second.initContainers).toHaveLength(1)
+    expect(done(text).text).toBe(text)
+  })
+
+  test('with null where there could be a list get the list', () => {
+    const { text } = done(
+      deployment.replace(
+        '      containers:',
+        '      volumes:\n      initContainers: null\n      containers:',
+      ),
+    )
+    const spec = parseAllDocuments(text)[0]!.toJS().spec.template.spec
+    expect(spec.initContainers).toHaveLength(1)
+    expect(spec.volumes.length).toBeGreaterThan(0)
+  })
+
   test('the second pass changes nothing', () => {
     const once = done(deployment)
     const twice = done(once.text)
