@@ -67,8 +67,10 @@ export class EntryMerger {
       if (family !== bucketFamily && publishedAt > (slots.othersAskedAt[slot] as number)) {
         slots.othersAskedAt[slot] = publishedAt
       }
-      const sinceMs = isKnown ? publishedAt - (entries.publishedAt[entry] as number) : wire.mark
-      if (charge && sinceMs < surgeMemoryMs) this.#table.demand.noteSurge(slot, offers, monotonicMs)
+      const knownMs = publishedAt - (entries.publishedAt[entry] as number)
+      // The first news after a quiet time tells of the last moments alone, however long it was.
+      const overMs = isKnown ? Math.min(knownMs, wire.spanMs + wire.holdMs) : wire.mark
+      if (charge && overMs < surgeMemoryMs) this.#table.demand.noteSurge(slot, offers, monotonicMs)
     }
     // News about demand is the newest word, not the greatest.
     const isNewer = publishedAt >= (entries.publishedAt[entry] as number) - 1

@@ -56,7 +56,15 @@ const calmLoadMax = 1.6
 /** So much of what others asked for in the last moments counts against calm, */
 const calmSurge = 0.3
 /** or all of it, when it is so many deviations beyond what they usually ask for. */
-const burstDeviations = 3
+const burstDeviations = 1
+/**
+ * While others ask for more than the average knows of, this many times what more they may take
+ * unseen is kept back, but with the rest of the reserve no more than this part of the capacity.
+ */
+const burstReserveFactor = 1.5
+const burstReservePart = 0.4
+/** A bucket that holds what the rate brings in this time needs none of it, milliseconds. */
+const burstReserveMs = 500
 /** What "the last moments" are; the surge's own, milliseconds. */
 const surgeMs = 20
 /** Asked for in such a moment by those who hardly ask, units: leaves room for one of chance. */
@@ -87,10 +95,35 @@ export function reserveUnits(
   totalDemand: number,
   news: { readonly lagMs: number; readonly pods: number },
 ): number {
-  const { lagMs, pods } = news
-  const unseenMs = Math.max(reserveLagMsBase + reserveLagMsPerPod * pods, reserveLagFactor * lagMs)
-  const unseen = reserveCapacityPerPod * pods * capacity + unseenMs * Math.min(rate, totalDemand)
+  const ofCapacity = reserveCapacityPerPod * news.pods * capacity
+  const unseen = ofCapacity + unseenMs(news) * Math.min(rate, totalDemand)
   return Math.min(capacity / 4, unseen, Math.max(0, capacity - cost))
+}
+
+/** For how long others may have taken units that this pod has not heard of, milliseconds. */
+function unseenMs({ lagMs, pods }: { readonly lagMs: number; readonly pods: number }): number {
+  return Math.max(reserveLagMsBase + reserveLagMsPerPod * pods, reserveLagFactor * lagMs)
+}
+
+/**
+ * Units kept back beside `reserve` while others ask for `surge` in place of the usual `others`: at
+ * the start of a burst a small bucket is empty before the average of demand has moved.
+ */
+export function burstReserveUnits(
+  capacity: number,
+  cost: number,
+  rate: number,
+  reserve: number,
+  { others, surge }: { readonly others: number; readonly surge: number },
+  news: { readonly lagMs: number; readonly pods: number },
+): number {
+  const smallness = 1 - capacity / (rate * burstReserveMs)
+  if (smallness <= 0 || surge <= others) return 0
+  const unseen = burstReserveFactor * smallness * unseenMs(news) * (surge - others)
+  return Math.max(
+    0,
+    Math.min(burstReservePart * capacity - reserve, capacity - cost - reserve, unseen),
+  )
 }
 
 /**
@@ -320,7 +353,9 @@ export class FairShare {
       this.#available = room
       return
     }
-    const available = room - reserveUnits(capacity, cost, rate, own + others, store)
+    const reserve = reserveUnits(capacity, cost, rate, own + others, store)
+    const burst = burstReserveUnits(capacity, cost, rate, reserve, this.#demand, store)
+    const available = room - reserve - burst
     const seen = available - surplusFloor(capacity, rate)
     const surplus = careful ? Math.min(0, seen) : seen
     const fill = part * entitlementRate(rate, surplus, store.hasSurplus(slot))

@@ -90,6 +90,21 @@ describe('a fleet of limiters', () => {
     expect(both[1]!.admitted / both[0]!.admitted).toBeLessThan(1.18)
   })
 
+  it('takes the first requests after a quiet time for the burst that they are', () => {
+    const fleet = fleetOf(2, { limit: limitOf(100, 1000), burst: 10 })
+    for (const atMs of [0, 3000]) {
+      fleet.at(atMs, () => {
+        for (let n = 0; n < 6; n++) fleet.request(0, 'api', key)
+        fleet.request(1, 'api', key)
+      })
+    }
+    fleet.run(2990)
+    const { demand } = fleet.pods[1]!.table
+    expect(demand.surge(0, fleet.nowMs)).toBe(0)
+    fleet.run(3010)
+    expect(demand.surge(0, fleet.nowMs)).toBeGreaterThan(0.05)
+  })
+
   it('works with a limit of less than a request per pod', () => {
     const slow = fleetOf(2, { limit: limitOf(1, 30_000) })
     const two = load(slow, [0, 1], 1, 0, 300_000)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import {
+  burstReserveUnits,
   calmLoad,
   driftUnits,
   entitlementRate,
@@ -92,9 +93,29 @@ test('unused entitlement may draw the reserve of a slow bucket down by what view
 
 test('what the others ask for at once is a burst when chance does not explain it', () => {
   const perMs = (units: number) => units / 20
-  expect(isBurst(perMs(0.1), perMs(1))).toBe(false)
-  expect(isBurst(perMs(0.1), perMs(2))).toBe(true)
-  expect(isBurst(perMs(1.6), perMs(5))).toBe(false)
-  expect(isBurst(perMs(1.6), perMs(6))).toBe(true)
+  expect(isBurst(perMs(0.1), perMs(0.5))).toBe(false)
+  expect(isBurst(perMs(0.1), perMs(1))).toBe(true)
+  expect(isBurst(perMs(1.6), perMs(2.9))).toBe(false)
+  expect(isBurst(perMs(1.6), perMs(3))).toBe(true)
   expect(isBurst(0, 0)).toBe(false)
+})
+
+test('a sudden burst raises the reserve of a small bucket', () => {
+  const news = { lagMs: 2, pods: 50 }
+  const kept = (
+    surge: number,
+    over: { capacity?: number; cost?: number; reserve?: number } = {},
+  ) => {
+    const { capacity = 10, cost = 1, reserve = 1 } = over
+    return burstReserveUnits(capacity, cost, 0.1, reserve, { others: 0.05, surge }, news)
+  }
+  expect(kept(0)).toBe(0)
+  expect(kept(0.05)).toBe(0)
+  // 12 ms unseen of 0.1 units per millisecond, one and a half times, in a bucket of 100 ms.
+  expect(kept(0.15)).toBeCloseTo(12 * 0.1 * 1.5 * 0.8)
+  expect(kept(9)).toBe(3)
+  expect(kept(9, { reserve: 4 })).toBe(0)
+  expect(kept(9, { cost: 8 })).toBe(1)
+  expect(kept(9, { capacity: 1, reserve: 0 })).toBe(0)
+  expect(kept(9, { capacity: 50 })).toBe(0)
 })
