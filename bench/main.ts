@@ -5,6 +5,7 @@
  *   npm run bench                    everything
  *   npm run bench -- core codec      some of it: core, memory, exchange, codec, …
  */
+import '../src/tune-v8.js'
 import { coreDecisionBench, counterCodecBench } from './core-decisions.js'
 import { gossipThroughputBench } from './gossip-throughput.js'
 import { memoryBench } from './memory.js'

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** Where the process begins: arguments, environment, streams and signals, and nothing else. */
+import './tune-v8.js'
 import type { WriteStream } from 'node:tty'
 import type { Host, OutputStream } from './cli/host.js'
 import { runCommandLine } from './cli/program.js'

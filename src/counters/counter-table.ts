@@ -12,9 +12,9 @@ import { type CounterPart, counterParts } from './counter-parts.js'
 import { Demand, type DemandNumbers } from './demand.js'
 import { DepartureSweep } from './departures.js'
 import { Eviction } from './eviction.js'
-import { bucketFamily, familyCode, logFamily } from './family.js'
+import { bucketFamily, familyCode, gaugeFamily, logFamily } from './family.js'
 import { KeyIndex, TextHash } from './key-index.js'
-import { levelResetMs, levelWaitMs } from './level-forecast.js'
+import { LevelForecast } from './level-forecast.js'
 import { Levels } from './levels.js'
 import { OriginEntries } from './origin-entries.js'
 import { OriginRegistry, originDeparted } from './origin-registry.js'
@@ -53,6 +53,7 @@ export class CounterTable {
   readonly slices: SlicePool
   readonly levels: Levels
   readonly demand: Demand
+  readonly forecast: LevelForecast
   readonly queue: SendQueue
   readonly overshoot = new Overshoot()
   readonly eviction: Eviction
@@ -76,6 +77,7 @@ export class CounterTable {
     this.slices = new SlicePool(Math.max(4096, keysMax * 2))
     this.levels = new Levels(this)
     this.demand = new Demand(this)
+    this.forecast = new LevelForecast(this)
     this.queue = new SendQueue(this)
     this.eviction = new Eviction(this)
     this.departures = new DepartureSweep(this)
@@ -133,14 +135,6 @@ export class CounterTable {
     this.demand.offer(slot, units, monotonicMs)
   }
 
-  ownDemand(slot: number, monotonicMs: number): number {
-    return this.demand.plausible(slot, this.demand.own(slot, monotonicMs))
-  }
-
-  othersDemand(slot: number, monotonicMs: number): number {
-    return this.demand.others(slot, monotonicMs)
-  }
-
   readDemand(slot: number, othersAtMs: number, monotonicMs: number, into: DemandNumbers): void {
     this.demand.read(slot, othersAtMs, monotonicMs, into)
   }
@@ -165,16 +159,13 @@ export class CounterTable {
     return this.slots.family[slot] === bucketFamily
   }
 
+  isWindow(slot: number): boolean {
+    const family = this.slots.family[slot]
+    return family !== bucketFamily && family !== gaugeFamily
+  }
+
   familyOf(slot: number): CounterFamily {
     return this.shapes.at(this.slots.shape[slot] as number).family
-  }
-
-  waitMs(slot: number, units: number, monotonicMs: number, wallMs: number): number {
-    return levelWaitMs(this, slot, units, monotonicMs, wallMs)
-  }
-
-  resetMs(slot: number, monotonicMs: number, wallMs: number): number {
-    return levelResetMs(this, slot, monotonicMs, wallMs)
   }
 
   /** A small number for a rule's identity text; the same for the same text, across reloads. */

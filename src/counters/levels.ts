@@ -39,8 +39,11 @@ export class Levels {
   #catchUpUntilMs = Number.NEGATIVE_INFINITY
   /** Refill of the stall that own consumption passed over, milliseconds, by slot. */
   readonly #passedOver = new Map<number, number>()
-  /** What `#findUnits` found: a number with a fraction that a function returns may need the heap. */
+  // What was found last: a number with a fraction that a function returns may need the heap.
   #units = Number.NaN
+  #leaving = Number.NaN
+  /** What `findGone` found. */
+  gone = Number.NaN
 
   constructor(parts: {
     readonly slots: SlotColumns
@@ -101,7 +104,7 @@ export class Levels {
   #findUnits(slot: number, monotonicMs: number, wallMs: number): void {
     const slots = this.#slots
     if (slots.family[slot] !== bucketFamily) {
-      this.#units = this.#counted(slot, wallMs)
+      this.#findCounted(slot, wallMs)
       return
     }
     const unitMs = slots.periodMs[slot] as number
@@ -115,24 +118,26 @@ export class Levels {
   }
 
   /** What a gauge, a log or a window counts. */
-  #counted(slot: number, wallMs: number): number {
+  #findCounted(slot: number, wallMs: number): void {
     const slots = this.#slots
     const family = slots.family[slot] as number
-    if (family === gaugeFamily) return Math.max(0, this.#present(slot))
     if (family === logFamily) {
       this.#dropOld(slot, wallMs)
-      const own = slots.previous[slot] as number
-      const others = (slots.othersUsed[slot] as number) - this.#leaving(slot, wallMs)
-      return Math.max(0, own + others)
+      this.#findLeaving(slot, wallMs)
+      const others = (slots.othersUsed[slot] as number) - this.#leaving
+      this.#units = Math.max(0, (slots.previous[slot] as number) + others)
+      return
     }
+    if (family !== gaugeFamily) this.roll(slot, this.clock(slot).idAt(wallMs))
+    const present = this.ownUsage(slot) + (slots.othersUsed[slot] as number)
+    this.#units = Math.max(0, present)
+    if (family === gaugeFamily || family === fixedFamily) return
     const clock = this.clock(slot)
-    this.roll(slot, clock.idAt(wallMs))
-    const present = this.#present(slot)
-    if (family === fixedFamily) return Math.max(0, present)
-    const length = clock.endMs(wallMs) - clock.startMs(wallMs)
+    const elapsedMs = wallMs - clock.startMs(wallMs)
+    const lengthMs = clock.endMs(wallMs) - clock.startMs(wallMs)
     const before = (slots.previous[slot] as number) + (slots.othersPrevious[slot] as number)
     const bounded = Math.min(before, 2 * (slots.capacity[slot] as number))
-    return Math.max(0, slidingUsage(bounded, present, wallMs - clock.startMs(wallMs), length))
+    this.#units = Math.max(0, slidingUsage(bounded, present, elapsedMs, lengthMs))
   }
 
   clock(slot: number): WindowClock {
@@ -142,10 +147,6 @@ export class Levels {
   /** Own usage as it is published: of the epoch, or of the present window. */
   ownUsage(slot: number): number {
     return (this.#slots.consumed[slot] as number) - (this.#slots.returned[slot] as number)
-  }
-
-  #present(slot: number): number {
-    return this.ownUsage(slot) + (this.#slots.othersUsed[slot] as number)
   }
 
   /** Takes `units` > 0. */
@@ -322,13 +323,20 @@ export class Levels {
    * What of others' oldest slice has left the window: when exactly its moments were nobody knows,
    * so it goes evenly.
    */
-  #leaving(slot: number, wallMs: number): number {
+  #findLeaving(slot: number, wallMs: number): void {
     const slices = this.#slices
     const list = this.#slots.othersLog[slot] as number
-    if (list < 0) return 0
+    this.#leaving = 0
+    if (list < 0) return
     const oldest = slices.first(list)
+    this.findGone(slot, oldest, wallMs)
+    this.#leaving = slices.net(oldest) * this.gone
+  }
+
+  /** Finds which part of a slice of others' log has left the window, 0..1. */
+  findGone(slot: number, slice: number, wallMs: number): void {
     const lengthMs = this.#slots.periodMs[slot] as number
-    return slices.net(oldest) * sliceGone(slices.time[oldest] as number, lengthMs, wallMs)
+    this.gone = sliceGone(this.#slices.time[slice] as number, lengthMs, wallMs)
   }
 
   #dropOld(slot: number, wallMs: number): void {

@@ -192,15 +192,18 @@ export class Evaluation {
     // A bucket's times follow from its room; the other families are asked.
     const capacity = store.slots.capacity[slot] as number
     const unitMs = limit.isBucket ? (store.slots.periodMs[slot] as number) : 0
-    into.resetAfterMs = limit.isBucket
-      ? Math.max(0, capacity - room) * unitMs
-      : Math.max(0, store.resetMs(slot, monotonicMs, wallMs))
+    if (limit.isBucket) into.resetAfterMs = Math.max(0, capacity - room) * unitMs
+    else {
+      store.forecast.findReset(slot, monotonicMs, wallMs)
+      into.resetAfterMs = Math.max(0, store.forecast.foundMs)
+    }
     if (into.allowed) return
     const cost = Math.max(this.cost[place] as number, unitEpsilon)
-    const byLevel =
-      limit.isBucket && cost <= capacity
-        ? Math.max(0, cost - room) * unitMs
-        : store.waitMs(slot, cost, monotonicMs, wallMs)
+    let byLevel = Math.max(0, cost - room) * unitMs
+    if (!limit.isBucket || cost > capacity) {
+      store.forecast.findWait(slot, cost, monotonicMs, wallMs)
+      byLevel = store.forecast.foundMs
+    }
     this.#share.readWait(slot, cost, this.room, this.#waitMs, place, monotonicMs)
     const byShare = this.#waitMs[place] as number
     into.retryAfterMs = Math.min(waitMsMax, Math.ceil(Math.max(byLevel, byShare, 1)))

@@ -121,7 +121,8 @@ function standingOf(
   const { views, slot, limit, cost, left } = counter
   const { store } = views
   if (store.slots.shape[slot] === limit.shape) {
-    const waitMs = store.waitMs(slot, Math.max(cost, 0), monotonicMs, wallMs)
+    store.forecast.findWait(slot, Math.max(cost, 0), monotonicMs, wallMs)
+    const waitMs = store.forecast.foundMs
     return { allowed: waitMs === 0 && left + 1 > cost, remaining: left, waitMs }
   }
   // A client that changed its tier: the next request carries over what is used, looking does not.

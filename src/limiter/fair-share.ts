@@ -117,8 +117,9 @@ export function burstReserveUnits(
   { others, surge }: { readonly others: number; readonly surge: number },
   news: { readonly lagMs: number; readonly pods: number },
 ): number {
-  const smallness = 1 - capacity / (rate * burstReserveMs)
-  if (smallness <= 0 || surge <= others) return 0
+  const roomy = rate * burstReserveMs
+  if (surge <= others || capacity >= roomy) return 0
+  const smallness = 1 - capacity / roomy
   const unseen = burstReserveFactor * smallness * unseenMs(news) * (surge - others)
   return Math.max(
     0,
@@ -200,7 +201,10 @@ export class FairShare {
   #carefulUntilMs = Number.NEGATIVE_INFINITY
   /** Demand on the counter that is asked about. */
   readonly #demand = new DemandView()
-  // Two more that would need a place on the heap each if functions returned them.
+  // More that would need a place on the heap each if functions returned them.
+  /** What of a sudden burst of the others counts against calm, and what demand still is calm. */
+  #feared = Number.NaN
+  #calm = Number.NaN
   /** Units of it that may be taken, shares apart. */
   #available = Number.NaN
   /** Units at which scarcity begins, or above which it ends. */
@@ -253,7 +257,7 @@ export class FairShare {
     const room = rooms[place] as number
     const careful = monotonicMs < this.#carefulUntilMs
     const { others } = this.#demand
-    const isWindow = this.#windows.isWindow(slot)
+    const isWindow = this.#store.isWindow(slot)
     if (others <= 0 || (isWindow && !careful && this.#windows.isAlone(slot, monotonicMs))) {
       slots.scarce[slot] = 0
       return room >= cost - unitEpsilon
@@ -270,7 +274,7 @@ export class FairShare {
       slots.scarce[slot] = 1
       slots.entitlement[slot] = firstEntitlement(cost, own)
       slots.entitledAt[slot] = careful ? this.#stalledAtMs : monotonicMs
-      if (isWindow) this.#windows.enter(slot, cost, room, others, monotonicMs)
+      if (isWindow) this.#windows.enter(slot, cost, room, monotonicMs)
     } else {
       this.#findEnd(slot)
       if (!careful && room > this.#bound) {
@@ -297,13 +301,22 @@ export class FairShare {
 
   /** So little demand that requests are served in the order of arrival. */
   #isCalm(slot: number): boolean {
+    const { own, others } = this.#demand
+    if (own + others >= calmLoadMax * (this.#store.slots.rate[slot] as number)) return false
+    this.#findFeared()
+    this.#findCalm(slot)
+    return own + Math.max(others, this.#feared) < this.#calm
+  }
+
+  #findFeared(): void {
+    const { others, surge } = this.#demand
+    this.#feared = surgeFactor * (isBurst(others, surge) ? surge : calmSurge * surge)
+  }
+
+  #findCalm(slot: number): void {
     const { slots } = this.#store
-    const { own, others, surge } = this.#demand
-    const sudden = surgeFactor * surge
-    const feared = isBurst(others, surge) ? sudden : calmSurge * sudden
     const rate = slots.rate[slot] as number
-    const calm = calmLoad(slots.capacity[slot] as number, rate) * rate
-    return own + Math.max(others, feared) < calm
+    this.#calm = calmLoad(slots.capacity[slot] as number, rate) * rate
   }
 
   /** Below so many units scarcity begins. */
@@ -341,10 +354,11 @@ export class FairShare {
     const careful = monotonicMs < this.#carefulUntilMs
     // What was asked of a pod that stood still says little: it may have an even part at least.
     const part = Math.max(own > 0 ? own / (own + others) : 0, careful ? 1 / store.pods : 0)
-    if (this.#windows.isWindow(slot)) {
-      const fromMs = this.#resumedAtMs - entitlementMs
+    if (this.#store.isWindow(slot)) {
       const fits = room >= cost - unitEpsilon
-      this.#windows.accrue(slot, cost, room, part, { fromMs, monotonicMs, fits, careful })
+      this.#windows.part = part
+      this.#windows.fromMs = this.#resumedAtMs - entitlementMs
+      this.#windows.accrue(slot, cost, rooms, place, monotonicMs, fits, careful)
       this.#available = room
       return
     }
@@ -380,7 +394,7 @@ export class FairShare {
   share(slot: number, room: number, monotonicMs: number): number {
     const slots = this.#store.slots
     if (slots.scarce[slot] === 0) return room
-    const isMine = this.#windows.isWindow(slot) && this.#windows.isAlone(slot, monotonicMs)
+    const isMine = this.#store.isWindow(slot) && this.#windows.isAlone(slot, monotonicMs)
     return isMine ? room : Math.min(room, slots.entitlement[slot] as number)
   }
 
@@ -404,8 +418,8 @@ export class FairShare {
     const missing = cost - (slots.entitlement[slot] as number)
     const rate = slots.rate[slot] as number
     if (missing <= 0 || rate === 0) return
-    if (this.#windows.isWindow(slot)) {
-      waits[place] = this.#windows.waitMs(slot, missing, room, monotonicMs)
+    if (this.#store.isWindow(slot)) {
+      this.#windows.readWait(slot, cost, rooms, waits, place, monotonicMs)
       return
     }
     store.readDemand(slot, monotonicMs, monotonicMs, this.#demand)

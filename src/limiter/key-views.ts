@@ -36,6 +36,7 @@ export class KeyViews {
     const room = (slots.capacity[slot] as number) - store.used(slot, monotonicMs, wallMs)
     const limit = plan.limitOfShape(slots.shape[slot] as number)
     const text = slots.key[slot] ?? null
+    store.forecast.findReset(slot, monotonicMs, wallMs)
     return {
       rule: plan.spec.name,
       hash: store.idText(slot),
@@ -44,7 +45,7 @@ export class KeyViews {
       capacity: slots.capacity[slot] as number,
       windowMs: limit.windowMs,
       remaining: Math.max(0, Math.floor(this.#share.share(slot, room, monotonicMs) + unitEpsilon)),
-      resetAfterMs: Math.max(0, store.resetMs(slot, monotonicMs, wallMs)),
+      resetAfterMs: Math.max(0, store.forecast.foundMs),
       scarce: slots.scarce[slot] === 1,
       hits: slots.hits[slot] as number,
       denied: slots.denied[slot] as number,

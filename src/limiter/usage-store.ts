@@ -44,6 +44,16 @@ export interface UsagePart {
   readonly ageMs: number
 }
 
+/** When a counter will have room again; what is found stands in a field, which needs no heap. */
+export interface UsageForecast {
+  /** Milliseconds, >= 0. */
+  readonly foundMs: number
+  /** Until `units` more fit, by usage alone; 0 when they fit now, Infinity when they never do. */
+  findWait(slot: number, units: number, monotonicMs: number, wallMs: number): void
+  /** Until the counter is untouched again (a fixed window: until it ends). */
+  findReset(slot: number, monotonicMs: number, wallMs: number): void
+}
+
 export interface UsageStore {
   readonly slots: UsageColumns & {
     readonly slotsMax: number
@@ -71,10 +81,7 @@ export interface UsageStore {
   ownUsage(slot: number): number
   /** Counts demand, admitted or not. */
   offer(slot: number, units: number, monotonicMs: number): void
-  /** Plausible demand of this pod and of all others. */
-  ownDemand(slot: number, monotonicMs: number): number
-  othersDemand(slot: number, monotonicMs: number): number
-  /** Both of them; others' may be asked for as of an earlier moment. */
+  /** Plausible demand of this pod and of all others, theirs perhaps as of an earlier moment. */
   readDemand(slot: number, othersAtMs: number, monotonicMs: number, into: DemandView): void
   /** Others' demand of the last moments. */
   readSurge(slot: number, monotonicMs: number, into: DemandView): void
@@ -84,12 +91,11 @@ export interface UsageStore {
   giveBack(slot: number, units: number, monotonicMs: number, wallMs: number): number
   /** Tells the sending side that usage or demand changed; the room, as `readRoom` left it. */
   noteChange(slot: number, rooms: Float64Array, place: number, monotonicMs: number): void
-  /** Until `units` more fit, by usage alone; 0 when they fit now, Infinity when they never do. */
-  waitMs(slot: number, units: number, monotonicMs: number, wallMs: number): number
-  /** Until the counter is untouched again (a fixed window: until it ends). */
-  resetMs(slot: number, monotonicMs: number, wallMs: number): number
+  readonly forecast: UsageForecast
   /** What is left is handed out on top of the rate: a bucket, no window. */
   hasSurplus(slot: number): boolean
+  /** Neither a bucket nor a gauge. */
+  isWindow(slot: number): boolean
   familyOf(slot: number): CounterFamily
   /** Random 32 bits of this process. */
   readonly seed: number

@@ -5,7 +5,7 @@
  * left shrinks with every piece of news, and so does what may be taken unseen; nothing is kept
  * back, and the last unit goes to the pod whose entitlement is whole first.
  */
-import type { UsageStore } from './usage-store.js'
+import { DemandView, type UsageStore } from './usage-store.js'
 
 /**
  * What is left is handed out over this time, milliseconds, or so many news lags. A log gets units
@@ -65,16 +65,14 @@ export class WindowShare {
   readonly #store: UsageStore
   /** Where in a unit this pod begins, 0..1. */
   readonly #phase: number
+  readonly #demand = new DemandView()
+  // Two that `accrue` is told here: as arguments they would need a place on the heap.
+  part = Number.NaN
+  fromMs = Number.NaN
 
   constructor(store: UsageStore) {
     this.#store = store
     this.#phase = store.seed / seeds
-  }
-
-  /** Neither a bucket nor a gauge. */
-  isWindow(slot: number): boolean {
-    const family = this.#store.familyOf(slot)
-    return family !== 'bucket' && family !== 'gauge'
   }
 
   /** No other pod has been asked lately, as far as news tells. */
@@ -82,54 +80,63 @@ export class WindowShare {
     return monotonicMs - (this.#store.slots.othersAskedAt[slot] as number) > silentMs
   }
 
-  /** On entering scarcity; `others`: their demand. */
-  enter(slot: number, cost: number, room: number, others: number, monotonicMs: number): void {
+  /** On entering scarcity. */
+  enter(slot: number, cost: number, room: number, monotonicMs: number): void {
     const { slots } = this.#store
     const askedAt = slots.othersAskedAt[slot] as number
     const quietMs = Math.max(0, monotonicMs - askedAt - this.#handOutMs(slot))
-    const fill = this.#fill(slot, room, this.#part(slot, others, monotonicMs))
+    this.#findPart(slot, monotonicMs)
+    const fill = this.#fill(slot, room, this.part)
     slots.entitlement[slot] = firstWindowEntitlement(cost, this.#phase, fill, quietMs)
   }
 
   /**
-   * Brings the entitlement of a pod with this `part` of the demand up to now; time before `fromMs`
-   * does not count. `fits`: the fleet has room for `cost`; while it has not, entitlement to the next
+   * Brings the entitlement of a pod with `part` of the demand up to now; time before `fromMs` does
+   * not count. `fits`: the fleet has room for `cost`; while it has not, entitlement to the next
    * unit fills up to this pod's phase only: of whole ones in all hands each would be taken as that
    * unit appears. `careful`: what room there seems to be is not believed.
    */
   accrue(
     slot: number,
     cost: number,
-    room: number,
-    part: number,
-    time: {
-      readonly fromMs: number
-      readonly monotonicMs: number
-      readonly fits: boolean
-      readonly careful: boolean
-    },
+    rooms: Float64Array,
+    place: number,
+    monotonicMs: number,
+    fits: boolean,
+    careful: boolean,
   ): void {
     const { slots } = this.#store
-    const sinceMs = Math.max(slots.entitledAt[slot] as number, time.fromMs)
-    const elapsedMs = Math.max(0, time.monotonicMs - sinceMs)
+    const { part } = this
+    const room = rooms[place] as number
+    const sinceMs = Math.max(slots.entitledAt[slot] as number, this.fromMs)
+    const elapsedMs = Math.max(0, monotonicMs - sinceMs)
     const before = slots.entitlement[slot] as number
     const refill = this.#refill(slot)
-    if (time.fits) {
-      const fill = time.careful ? part * refill : this.#fill(slot, room, part)
+    if (fits) {
+      const fill = careful ? part * refill : this.#fill(slot, room, part)
       const most = Math.max(cost, part * room, part * refill * keptMs)
       slots.entitlement[slot] = Math.min(before + fill * elapsedMs, most)
     } else {
       const grown = Math.min(before + part * refill * elapsedMs, this.#phase * cost)
       slots.entitlement[slot] = Math.max(grown, Math.min(before, cost))
     }
-    slots.entitledAt[slot] = time.monotonicMs
+    slots.entitledAt[slot] = monotonicMs
   }
 
   /** Until the entitlement covers `cost`, milliseconds, were everything to stay as it is. */
-  waitMs(slot: number, missing: number, room: number, monotonicMs: number): number {
-    const others = this.#store.othersDemand(slot, monotonicMs)
-    const fill = this.#fill(slot, room, this.#part(slot, others, monotonicMs))
-    return fill > 0 ? Math.min(silentMs, missing / fill) : 0
+  readWait(
+    slot: number,
+    cost: number,
+    rooms: Float64Array,
+    waits: Float64Array,
+    place: number,
+    monotonicMs: number,
+  ): void {
+    const store = this.#store
+    const missing = cost - (store.slots.entitlement[slot] as number)
+    this.#findPart(slot, monotonicMs)
+    const fill = this.#fill(slot, rooms[place] as number, this.part)
+    waits[place] = fill > 0 ? Math.min(silentMs, missing / fill) : 0
   }
 
   /** Units per millisecond that come back by themselves; a fixed window's come when it ends. */
@@ -138,9 +145,11 @@ export class WindowShare {
     return store.familyOf(slot) === 'fixed' ? 0 : (store.slots.rate[slot] as number)
   }
 
-  #part(slot: number, others: number, monotonicMs: number): number {
-    const own = this.#store.ownDemand(slot, monotonicMs)
-    return own > 0 ? own / (own + others) : 0
+  /** This pod's part of the demand. */
+  #findPart(slot: number, monotonicMs: number): void {
+    this.#store.readDemand(slot, monotonicMs, monotonicMs, this.#demand)
+    const { own, others } = this.#demand
+    this.part = own > 0 ? own / (own + others) : 0
   }
 
   #fill(slot: number, room: number, part: number): number {

@@ -1,4 +1,5 @@
 /** How much a repeated piece of work leaves on the heap, for tests and benchmarks of the hot path. */
+import '../../src/tune-v8.js'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 

@@ -224,7 +224,7 @@ describe('pods that come and go', () => {
     stays.replicator.setPeers([], 1, fleet.nowMs)
     expect(left).toBeLessThan(70)
     expect(remaining(fleet, 1)).toBe(left)
-    expect(stays.table.othersDemand(0, fleet.nowMs)).toBe(0)
+    expect(stays.table.demand.others(0, fleet.nowMs)).toBe(0)
   })
 
   it('takes the demand of a departed pod out of thousands of counters bit by bit', () => {
