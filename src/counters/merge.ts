@@ -13,6 +13,10 @@ import { othersPart } from './split.js'
 const reunionMs = 5000
 /** Offers that took longer than this to arrive tell nothing of the last moments, milliseconds. */
 const surgeMemoryMs = 150
+/** An origin not heard of for longer may have paused, and then begun anew, milliseconds. */
+const steadyMs = 300
+/** Units that it used steadily are charged as of so long ago at most, milliseconds. */
+const lostMs = 150
 /** A claim beyond this many capacities plus what could have been refilled is not charged. */
 const plausibleCapacities = 4
 
@@ -120,7 +124,11 @@ export class EntryMerger {
     if (!charge) return true
     if (isKnown) {
       const units = this.#plausible(slot, after - before, publishedAt - lastHeard)
-      this.#charge(slot, entry, units, publishedAt - wire.spanMs, monotonicMs, lastHeard)
+      const asOfMs = publishedAt - wire.spanMs
+      const early = this.#usualSince(entry, units, lastHeard, publishedAt)
+      const fromMs = Math.min(asOfMs, Math.max(lastHeard, asOfMs - lostMs))
+      if (early > 0) this.#charge(slot, entry, early, fromMs, monotonicMs, lastHeard)
+      if (units !== early) this.#charge(slot, entry, units - early, asOfMs, monotonicMs, lastHeard)
       return true
     }
     const whole = Math.min(after, Math.max(0, wire.tail))
@@ -129,6 +137,17 @@ export class EntryMerger {
       levels.chargeNews(slot, units, publishedAt - wire.mark, monotonicMs)
     }
     return true
+  }
+
+  /**
+   * How many of these units an origin used as steadily as it was asked before, the whole time since
+   * it was last heard of: packets that told of them may be lost. All of them charged to the last
+   * moments would leave out what was refilled meanwhile, where a small bucket looked full.
+   */
+  #usualSince(entry: number, units: number, lastHeardMs: number, publishedAt: number): number {
+    const sinceMs = publishedAt - lastHeardMs
+    if (units <= 0 || sinceMs <= 0 || sinceMs > steadyMs) return 0
+    return Math.min(units, (this.#table.entries.demand[entry] as number) * sinceMs)
   }
 
   /** What an origin may have used in `elapsedMs`, by a generous measure. */

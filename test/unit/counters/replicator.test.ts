@@ -105,6 +105,16 @@ describe('a fleet of limiters', () => {
     expect(demand.surge(0, fleet.nowMs)).toBeGreaterThan(0.05)
   })
 
+  it('sees no emptier bucket where packets of a busy pod were lost', () => {
+    const fleet = fleetOf(2, { limit: limitOf(100, 1000), burst: 10 })
+    load(fleet, [0], 400, 0, 2000)
+    fleet.cut = () => fleet.nowMs > 1000 && fleet.nowMs < 1150
+    fleet.run(1170)
+    const used = fleet.pods.map(pod => pod.table.levels.published(0, fleet.nowMs, fleet.wallMs))
+    expect(used[0]).toBeGreaterThan(8)
+    expect(Math.abs(used[0]! - used[1]!)).toBeLessThan(1)
+  })
+
   it('works with a limit of less than a request per pod', () => {
     const slow = fleetOf(2, { limit: limitOf(1, 30_000) })
     const two = load(slow, [0, 1], 1, 0, 300_000)
